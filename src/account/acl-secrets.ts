@@ -1,6 +1,6 @@
-import type { MemberMetadata } from "../acl/epoch.ts";
-import { decodeInviteToken, guestAccount, type InviteToken } from "../acl/invite-token.ts";
-import { inviteLinkKeyOf, pairLinkKeyOf } from "../acl/space-keys.ts";
+import type { MemberMetadata } from "../acl/record/epoch.ts";
+import { decodeInviteToken, guestAccount, type InviteToken } from "../acl/record/invite-token.ts";
+import { inviteLinkKeyOf, pairLinkKeyOf } from "../acl/record/space-keys.ts";
 import { base64ToBytes, bytesToBase64, bytesToHex } from "../base/bytes.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
@@ -11,7 +11,7 @@ import type { SpacePlace } from "../space/places.ts";
 import { ACL_SECRETS_RULES } from "./private-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
-/** Where the space is to be found that a token is of. */
+/** Where the space of a token is to be found. */
 export function placeOfToken(token: InviteToken): SpacePlace {
   const { spaceId, seed } = token;
   const transportSecret = token.kind === "request" ? undefined : token.transportSecret;
@@ -20,19 +20,22 @@ export function placeOfToken(token: InviteToken): SpacePlace {
 
 type SecretKind = "invites" | "guests";
 
-/** Custody of what was minted or used to join: in the account's own space, so that all its devices have it. */
+/**
+ * Keeps the secrets of invites that were minted here, and those by which this account joined, in the account's own space,
+ * so that all its devices have them.
+ */
 export type AclSecrets = ReturnType<typeof createAclSecrets>;
 
 export function createAclSecrets(tech: TechSpace, account: Account) {
   return {
-    /** Durable before anybody can be given what the seed is the secret of. */
+    /** Durable before the invite or key of this seed is given to anybody. */
     async keep(spaceId: SpaceId, kind: SecretKind, seed: Uint8Array): Promise<void> {
       const key = bytesToHex(publicKeyOfSeed(seed));
       await tech.write(ACL_SECRETS_RULES, spaceId, [
         { type: "$set", path: `${kind}.${key}`, value: bytesToBase64(seed) },
       ]);
     },
-    /** The seed of a public key, if this account minted it and its device has told this one. */
+    /** The seed of a public key, if this account minted it and the device that did has shared it. */
     seedOf(spaceId: SpaceId, kind: SecretKind, publicKey: Uint8Array): Uint8Array | undefined {
       const seeds = tech.record(ACL_SECRETS_RULES, spaceId)?.[kind];
       const text = isJsonObject(seeds) ? seeds[bytesToHex(publicKey)] : undefined;
@@ -50,7 +53,7 @@ export function createAclSecrets(tech: TechSpace, account: Account) {
         stale.map((key) => ({ type: "$unset", path: `${kind}.${key}` })),
       );
     },
-    /** What this account joins by, what it says of itself where it asks to, and its request if it makes one. */
+    /** What this account joins by, what it says of itself when it asks to join, and its request if it makes one. */
     async keepToken(
       spaceId: SpaceId,
       token: string,
@@ -75,7 +78,7 @@ export function createAclSecrets(tech: TechSpace, account: Account) {
       const asked = tech.record(ACL_SECRETS_RULES, spaceId)?.["asked"];
       return typeof asked === "string" && asked !== "" ? base64ToBytes(asked) : undefined;
     },
-    /** Where the space is to be found that is joined by a token, or that somebody added this account to. */
+    /** Where to find a space that this account joins by a token, or that somebody added it to. */
     placeOf(spaceId: SpaceId): SpacePlace | undefined {
       const token = this.tokenOf(spaceId);
       const row = tech.record(ACL_SECRETS_RULES, spaceId);
@@ -87,7 +90,7 @@ export function createAclSecrets(tech: TechSpace, account: Account) {
     },
     /** Whether somebody added this account, at any time, without being asked. */
     wasAdded: (spaceId: SpaceId): boolean => tech.record(ACL_SECRETS_RULES, spaceId)?.["adder"] !== undefined,
-    /** What somebody who added this account says of the space. */
+    /** What somebody who added this account says about the space. */
     async keepPlace(spaceId: SpaceId, transportSecret: Uint8Array, adder: AccountId): Promise<void> {
       const value = { place: bytesToBase64(transportSecret), adder };
       await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "", value }]);

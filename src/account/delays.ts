@@ -1,4 +1,4 @@
-/** Something to be done a while after it was asked for last. */
+/** Work that is done a while after it was last asked for. */
 export function createDelays<K>(delayMs: number, act: (name: K) => void) {
   const timers = new Map<K, ReturnType<typeof setTimeout>>();
   return {

@@ -1,4 +1,4 @@
-import { SPACE_TYPE } from "../acl/space-header.ts";
+import { SPACE_TYPE } from "../acl/record/space-header.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
@@ -18,7 +18,7 @@ export function createDirectAddService(deps: {
   tech: TechSpace;
   spaces: Pick<SpaceRegistry, "rowOf" | "isHere" | "open" | "list">;
   secrets: AclSecrets;
-  /** Whether this account shares a space with another: there is always room for what it adds this account to. */
+  /** Whether this account shares a space with another account; spaces to which such an account adds it always find room. */
   isKnown(identity: string): boolean;
 }) {
   const { tech, spaces } = deps;
@@ -32,12 +32,15 @@ export function createDirectAddService(deps: {
   };
 
   return {
-    /** Whether anything may come of it when somebody adds this account: not of a space that has ended for good. */
+    /**
+     * Whether it can lead to anything that somebody adds this account to the space: not if the space has ended for good.
+     */
     isWanted: (spaceId: SpaceId): boolean => tech.spaceRow(spaceId)?.["final"] !== true,
 
     /**
-     * Somebody added this account: the space's ACL log says so. Only what is new here, or has ended, waits for an answer. Of
-     * what is known and never came it is kept where it is. False when too many strangers' spaces wait for one.
+     * Somebody added this account: the space's ACL log says so. A space waits for an answer only if it is new here or has
+     * ended. For a space that is known but never came, the place is kept. False when too many spaces of strangers wait for
+     * an answer.
      */
     async register({ spaceId, adder, transportSecret, name }: DirectAdd): Promise<boolean> {
       const known = tech.spaceRow(spaceId);
@@ -62,7 +65,7 @@ export function createDirectAddService(deps: {
       return { info: spaceInfoOf(spaces.rowOf(spaceId)), loaded };
     },
 
-    /** The ACL log stays as it is; accepting later overrides. */
+    /** The ACL log stays as it is; accepting later overrides a decline. */
     async decline(spaceId: SpaceId): Promise<void> {
       const status = spaceStatusOf(row(spaceId));
       if (status === "active") throw svcError("space.not_invite_pending", { spaceId, status });

@@ -1,8 +1,8 @@
-import { isJoinRequest } from "../acl/join-request.ts";
-import { canManage } from "../acl/permission.ts";
-import { type AclProposal, decodePending } from "../acl/record.ts";
-import { tookEffect } from "../acl/reducer.ts";
-import { pendingRequestOf, permissionOf } from "../acl/state.ts";
+import { isJoinRequest } from "../acl/record/join-request.ts";
+import { canManage } from "../acl/record/permission.ts";
+import { type AclProposal, decodePending } from "../acl/record/record.ts";
+import { tookEffect } from "../acl/reducer/reducer.ts";
+import { pendingRequestOf, permissionOf } from "../acl/reducer/state.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
@@ -10,12 +10,12 @@ import { digestOfCid } from "../crypto/cid.ts";
 import type { Space } from "../space/space.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
 
-/** `waits`: it stands in the log, or will; `refused`: it was declined or taken back, or its invite is not live. */
+/** `waits`: it stands in the log, or will. `refused`: it was declined or taken back, or its invite is not live. */
 export type RequestAnswer = "waits" | "refused";
 
 interface JoinDeskDeps {
   spaces: Pick<SpaceRegistry, "isHere" | "isHeld" | "use" | "info">;
-  /** Tells who asked what became of it. */
+  /** Tells the account that asked what became of its request. */
   answer(to: AccountId, spaceId: SpaceId, pendingId: Uint8Array, answer: RequestAnswer): Promise<void>;
   /** Tells a member how to get at the space. */
   admit(space: Space, name: string | undefined, identities: readonly string[]): Promise<void>;
@@ -24,13 +24,14 @@ interface JoinDeskDeps {
 }
 
 /**
- * Takes requests to join that come by message, on devices of accounts that manage the space: what could take effect waits for
- * its place in the log like any proposal, and who asks is told what the log says of it. Asking twice does nothing more.
+ * Takes requests to join that come by message, on devices of accounts that manage the space. A request that can take effect
+ * waits for its place in the log like any proposal, and the account that asked is told what the log says of it. Asking
+ * twice does nothing more.
  */
 export function createJoinDesk(deps: JoinDeskDeps) {
   const { spaces } = deps;
 
-  /** What the log says of a request; undefined when it has yet to take it in. */
+  /** What the log says of a request; undefined while the log has not taken it in yet. */
   const answerTo = ({ acl: { state } }: Space, pending: AclProposal): RequestAnswer | undefined => {
     const [op] = pending.ops;
     if (op?.op !== "requestJoin") return undefined;
@@ -41,7 +42,7 @@ export function createJoinDesk(deps: JoinDeskDeps) {
 
   const take = async (space: Space, pending: AclProposal): Promise<void> => {
     const from = accountIdOf(pending.author);
-    // Nobody is answered who does not even know an invite that there was.
+    // An account that does not know any invite that ever existed gets no answer.
     const [op] = pending.ops;
     const isOfInvite = op?.op !== "requestJoin" || space.acl.state.usedKeys.has(bytesToHex(op.invite));
     if (!canManage(space.role()) || !isOfInvite) return;
@@ -56,7 +57,7 @@ export function createJoinDesk(deps: JoinDeskDeps) {
   };
 
   return {
-    /** What somebody asks; ignored unless it is a request to join, or its withdrawal, of whoever sends it. */
+    /** A request by message; ignored unless it is a request to join, or its withdrawal, by its own sender. */
     async receive(from: AccountId, spaceId: SpaceId, bytes: Uint8Array): Promise<void> {
       const pending = spaces.isHere(spaceId) && spaces.isHeld(spaceId) ? decodePending(bytes) : undefined;
       if (pending?.kind !== "acl-proposal" || !isJoinRequest(pending) || accountIdOf(pending.author) !== from) return;

@@ -1,13 +1,16 @@
-import type { MemberMetadata } from "../acl/epoch.ts";
-import type { InviteToken } from "../acl/invite-token.ts";
-import { composeRequest, composeWithdrawal } from "../acl/join-request.ts";
+import type { MemberMetadata } from "../acl/record/epoch.ts";
+import type { InviteToken } from "../acl/record/invite-token.ts";
+import { composeRequest, composeWithdrawal } from "../acl/record/join-request.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
 import { sha256 } from "../crypto/hash.ts";
 import type { AclSecrets } from "./acl-secrets.ts";
 
-/** Whoever waits for an answer asks again this often: it may have been given by somebody it does not believe, or be lost. */
+/**
+ * How often an account that waits for an answer asks again: the answer may have been lost, or given by an account that it
+ * does not believe.
+ */
 const ASK_AGAIN_MS = 10 * 60_000;
 
 interface JoinRequestsDeps {
@@ -18,7 +21,10 @@ interface JoinRequestsDeps {
   handIn(receivers: readonly Uint8Array[], spaceId: SpaceId, pending: Uint8Array): Promise<void>;
 }
 
-/** Requests to join of this account, as they are handed to those whom a token names: nothing of the space is known yet. */
+/**
+ * This account's requests to join, as they are handed to the accounts that a token names while nothing of the space is
+ * known yet.
+ */
 export function createJoinRequests({ account, clock, secrets, handIn }: JoinRequestsDeps) {
   const askedAtMs = new Map<SpaceId, number>();
 
@@ -28,7 +34,7 @@ export function createJoinRequests({ account, clock, secrets, handIn }: JoinRequ
       if (token.kind !== "request") return undefined;
       return composeRequest({ account, token, timeMs: clock.nowMs() }, metadata).bytes;
     },
-    /** Asks, if this account is to ask for a space and has not lately. */
+    /** Asks to join a space, if this account has to and has not done so lately. */
     async ask(spaceId: SpaceId): Promise<void> {
       const token = secrets.tokenOf(spaceId);
       const pending = secrets.askedOf(spaceId);

@@ -1,9 +1,9 @@
-import { joinByInvite } from "../acl/actions.ts";
-import type { AclBuild, ComposeOptions } from "../acl/compose.ts";
-import type { MemberMetadata } from "../acl/epoch.ts";
-import { decodeInviteToken, type InviteToken } from "../acl/invite-token.ts";
-import { SPACE_TYPE } from "../acl/space-header.ts";
-import { pendingRequestOf } from "../acl/state.ts";
+import { joinByInvite } from "../acl/compose/actions.ts";
+import type { AclBuild, ComposeOptions } from "../acl/compose/compose.ts";
+import type { MemberMetadata } from "../acl/record/epoch.ts";
+import { decodeInviteToken, type InviteToken } from "../acl/record/invite-token.ts";
+import { SPACE_TYPE } from "../acl/record/space-header.ts";
+import { pendingRequestOf } from "../acl/reducer/state.ts";
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
@@ -28,9 +28,9 @@ import type { SpaceStatus, TechSpace } from "./tech-space.ts";
 
 /** How often a space that was not found is looked for again. */
 const SEEK_AGAIN_MS = 2_000;
-/** How long joining waits for the space's ACL log, which tells a revoked invite at once. */
+/** How long joining waits for the space's ACL log, which shows a revoked invite at once. */
 const ACL_LOG_WAIT_MS = 5_000;
-/** Kept in the space's store: the request of this device that the answer is awaited to. */
+/** Kept in the space's store: this device's request whose answer is awaited. */
 const ASKED = "join-asked";
 
 interface JoinServiceDeps {
@@ -44,11 +44,14 @@ interface JoinServiceDeps {
   /** The ACL log of a space that is not held here, if anybody who is reached has it. */
   findAclLog(place: SpacePlace): Promise<Uint8Array[] | undefined>;
   requests: ReturnType<typeof createJoinRequests>;
-  /** Whether those who take requests may be reached although nobody is met: then their answer is waited for a moment. */
+  /**
+   * Whether accounts that take requests may be reached although none of their devices is met; then the answer is waited for
+   * a moment.
+   */
   mayAnswer: boolean;
   /** Rounds with everybody who is reached, of a space that is here. */
   round(spaceId: SpaceId): Promise<void>;
-  /** Makes the ways to others known that a space's log can be moved by; a moment at most. */
+  /** Makes known over which transports a space's log can be moved; takes a moment at most. */
   reach(spaceId: SpaceId): Promise<void>;
   /** What this account says of itself where it asks to join. */
   profile(): MemberMetadata | undefined;
@@ -61,7 +64,7 @@ export function createJoinService(deps: JoinServiceDeps) {
   const { tech, spaces, life, farewells, secrets, requests, log } = deps;
   let closed = false;
   const seeking = new Map<SpaceId, Promise<void>>();
-  /** Those who wait for the first look that found nothing. */
+  /** Callers who wait for the first look that found nothing. */
   const missed = new Map<SpaceId, () => void>();
 
   const statusOf = (spaceId: SpaceId): SpaceStatus | undefined => {
@@ -70,14 +73,14 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
   const isJoining = (spaceId: SpaceId): boolean => statusOf(spaceId) === "joining";
 
-  /** Whether a space is to be here and nothing of it is: one is joining, or has accepted to have been added. */
+  /** Whether a space should be here and nothing of it is: the account is joining it, or accepted to have been added. */
   const isAwaited = (spaceId: SpaceId): boolean => {
     if (spaces.isHere(spaceId)) return false;
     const status = statusOf(spaceId);
     return status === "joining" || (status === "active" && secrets.placeOf(spaceId) !== undefined);
   };
 
-  /** Asks whoever is reached for the log until it is here, or nobody waits for it any more. */
+  /** Asks everybody who is reached for the log, until it is here or nobody waits for it any more. */
   const seek = (spaceId: SpaceId): Promise<void> => {
     let running = seeking.get(spaceId);
     if (!running) {
@@ -108,10 +111,10 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (!closed && isJoining(spaceId)) await advance(spaceId);
   };
 
-  /** One step after the other, each from what the log says then. */
+  /** One step after the other, each taken from what the log says then. */
   const advance = (spaceId: SpaceId): Promise<void> => inTurn(spaceId, () => step(spaceId));
 
-  /** What begins, moves and ends a join of a space never overlaps. */
+  /** Beginning, moving and ending a join of a space never overlap. */
   const serial = createSerialWork<SpaceId>((spaceId, error) => {
     if (!closed) log.warn("joining a space did not go on", { err: error, spaceId });
   });
@@ -130,7 +133,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (state.deletedAt !== undefined) return refuse(spaceId);
     if (!token || (pendingRequestOf(state, space.accountKey) && !letsIn(space, token))) return;
     const asked = space.engine.store.meta(ASKED);
-    // What was asked has its place in the log and waits no more: it was declined, or taken back.
+    // The request got its place in the log and waits no more: it was declined, or taken back.
     if (asked && (state.sequenced.has(bytesToHex(asked)) || space.acl.at(asked))) return end(spaceId);
     if (!isLive(space, token)) return recheck(space, token);
     if (space.acl.pending.list().some(({ pending: { author } }) => equalBytes(author, space.accountKey))) return;
@@ -138,8 +141,8 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
 
   /**
-   * A token that the ACL log here never heard of is newer than that: whoever gives one to a member may have removed it, and
-   * it not know yet.
+   * A token that the ACL log here never heard of is newer than that log. If it was given to a member, the member may have
+   * been removed, and this device may not know that yet.
    */
   const meetNews = async (spaceId: SpaceId, token: InviteToken): Promise<void> => {
     if (!spaces.isHere(spaceId)) return;
@@ -149,7 +152,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (!space.engine.closing()) await life.settle(space);
   };
 
-  /** The row says joining, and the token is kept for all devices. Throws `space.deleted` for what has ended for ever. */
+  /** The row says joining, and all devices get the token. Throws `space.deleted` for a space that ended for ever. */
   const begin = async (spaceId: SpaceId, inviteToken: string, hint: MemberMetadata | undefined): Promise<void> => {
     const row = tech.spaceRow(spaceId);
     const status = statusOf(spaceId);
@@ -158,7 +161,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (status === "guest_revoked") {
       const space = await spaces.openHeld(spaceId);
       if (isSpent(space, decodeInviteToken(inviteToken))) throw spent();
-      // What was read by a guest key is another account's copy.
+      // A copy that was read by a guest key belongs to another account.
       await life.giveUp(spaceId, true);
     }
     const asked = requests.make(decodeInviteToken(inviteToken), hint ?? deps.profile());
@@ -175,12 +178,12 @@ export function createJoinService(deps: JoinServiceDeps) {
     await tech.set(SPACES_RULES, spaceId, { status: "joining", ...spaceType }, { ownRole: "none" });
   };
 
-  /** Takes in the newest ACL log that anybody who is reached has, by what the token says. */
+  /** Takes in the newest ACL log that anybody who is reached has; the token says where to look. */
   const takeNewest = async (space: Space, token: InviteToken): Promise<void> => {
-    // Who may only ask learns of the space by what it was told before, if at all.
+    // An account that may only ask learns of the space from the answers to its request, if at all.
     if (token.kind === "request") await deps.round(space.id);
     const records = await deps.findAclLog(placeOfToken(token));
-    // Each by itself: anybody who has the token can have put something between them.
+    // Each record is taken in by itself: anybody who has the token can have put something between them.
     if (records && !space.engine.closing()) await space.aclService.takeEach(records);
   };
 
@@ -190,7 +193,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (closed || !isJoining(space.id)) return;
     if (space.role() !== "none") return life.activate(space.id);
     if (isLive(space, token)) return ask(space, token);
-    // A peer's log may be older than the token, too: only one that knew the token can say that it is over.
+    // A peer's log may be older than the token, too; only a log that knew the token can say that it is over.
     if (knowsToken(space, token)) return refuse(space.id);
     later.set(space.id);
   };
@@ -202,7 +205,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     try {
       await deps.reach(space.id);
       const build: AclBuild = (context) => joinByInvite(context, token.seed, metadata);
-      // Whoever comes by an open invite gives itself the key that is sealed to the invite.
+      // An account that comes by an open invite gives itself the key that is sealed to the invite.
       asked = (await deps.changeAcl(space, build, { inviteSeed: token.seed })) as typeof asked;
     } catch (error) {
       if (error instanceof SvcError && error.code === "invite.invalid") return refuse(space.id);
@@ -214,7 +217,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (space.role() !== "none") await life.activate(space.id);
   };
 
-  /** The same request that goes to those whom the token names waits here for whoever is met. */
+  /** The same request that goes to the accounts whom the token names waits here for any member who is met. */
   const askByPending = async (space: Space): Promise<void> => {
     const pending = secrets.askedOf(space.id);
     if (!pending) return;
@@ -234,7 +237,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     throw spent();
   };
 
-  /** Whatever waits, goes on: called when rows, tokens or logs have changed. */
+  /** Goes on with every join that waits; called when rows, tokens or logs have changed. */
   const resume = (spaceId: SpaceId): void => {
     if (closed) return;
     if (isAwaited(spaceId)) void seek(spaceId);
@@ -282,7 +285,7 @@ export function createJoinService(deps: JoinServiceDeps) {
       });
     },
 
-    /** What somebody says of a request of this account. Only those whom the token names are believed. */
+    /** An answer to a request of this account. Only the accounts that the token names are believed. */
     async answered(spaceId: SpaceId, from: Uint8Array, pendingId: Uint8Array, answer: RequestAnswer): Promise<void> {
       if (!isJoining(spaceId) || !requests.isBelieved(spaceId, from, pendingId)) return;
       if (answer === "refused") await inTurn(spaceId, async () => void (isJoining(spaceId) && (await end(spaceId))));
@@ -294,7 +297,7 @@ export function createJoinService(deps: JoinServiceDeps) {
       for (const { id, status } of spaces.list("all"))
         if (status === "joining" || status === "active") resume(id as SpaceId);
     },
-    /** A copy that has ended is gone: one that is joined again is looked for anew. */
+    /** A copy that has ended is gone: a space that is joined again is looked for anew. */
     ended: resume,
     /** A space's log has moved. */
     rightsMoved: (space: Space): void => resume(space.id),
@@ -319,7 +322,7 @@ const isSpent = ({ acl: { state } }: Space, { seed }: InviteToken): boolean => {
 const knowsToken = ({ acl: { state } }: Space, { seed }: InviteToken): boolean =>
   state.usedKeys.has(bytesToHex(publicKeyOfSeed(seed)));
 
-/** A live open invite, which is worth more than the request that waits. */
+/** A live open invite is worth more than the request that waits. */
 const letsIn = ({ acl: { state } }: Space, { seed }: InviteToken): boolean =>
   (state.invites.get(bytesToHex(publicKeyOfSeed(seed)))?.permission ?? "none") !== "none";
 

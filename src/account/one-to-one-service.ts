@@ -1,4 +1,4 @@
-import { ONE_TO_ONE_TYPE } from "../acl/space-header.ts";
+import { ONE_TO_ONE_TYPE } from "../acl/record/space-header.ts";
 import type { Clock } from "../base/clock.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
@@ -23,8 +23,8 @@ export interface DisplayHint {
 }
 
 /**
- * Spaces of two accounts. Both sides compute the same space, so nothing is exchanged to make it; what waits for an answer
- * is a row on this device alone (SPACE-4), what was answered is shared by the account's devices.
+ * Spaces of two accounts. Both sides compute the same space, so nothing is exchanged to make it. A request that waits for
+ * an answer is a row on this device alone (SPACE-4); an answer is shared by the account's devices.
  */
 export type OneToOneService = ReturnType<typeof createOneToOneService>;
 
@@ -51,13 +51,13 @@ export function createOneToOneService(deps: {
     return { other: accountIdOf(key), spaceId: oneToOneGenesis(account, key).spaceId };
   };
 
-  /** Writes the row that all devices of the account see, in place of the one this device has. */
+  /** Writes the row that all devices of the account see, in place of the row that only this device has. */
   const answer = async (spaceId: SpaceId, other: AccountId, status: SpaceStatus): Promise<void> => {
     const pending = store.pendingSpace(spaceId);
     const hint = pending === undefined ? {} : (JSON.parse(pending) as JsonObject);
     const row = tech.spaceRow(spaceId);
     const fields: JsonObject = { status };
-    // The id is a function of the two accounts: a row that says something else was written by what nobody verified.
+    // The id follows from the two accounts, so a row that says something else was written without verification.
     if (!row || row["spaceType"] !== ONE_TO_ONE_TYPE) {
       Object.assign(fields, { spaceType: ONE_TO_ONE_TYPE, author: other });
       for (const field of ["name", "description", "iconCid", "settings"])
@@ -84,7 +84,10 @@ export function createOneToOneService(deps: {
     return { other: row["author"] as AccountId, status };
   };
 
-  /** Whoever shares a space with this account is shown before strangers, of whom the longest waiting gives way. */
+  /**
+   * Makes room for one more waiting request: accounts that share a space with this one stay; of strangers, the one that has
+   * waited longest is dropped.
+   */
   const makeRoom = (): void => {
     const waiting = store.pendingSpaces().map((text) => JSON.parse(text) as JsonObject);
     if (waiting.length < LIMITS.pendingSpaces) return;
@@ -133,7 +136,7 @@ export function createOneToOneService(deps: {
       return open(spaceId);
     },
 
-    /** Holds on all devices of the account until it is accepted or begun anew. */
+    /** Holds on all devices of the account until it is accepted or begun again. */
     async decline(spaceId: SpaceId): Promise<void> {
       const { other, status } = pairRow(spaceId);
       if (status === "deleted") throw svcError("space.deleted", { spaceId });

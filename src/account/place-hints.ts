@@ -4,12 +4,12 @@ import type { AclSecrets } from "./acl-secrets.ts";
 import type { SpaceRoots } from "./space-roots.ts";
 import type { TechSpace } from "./tech-space.ts";
 
-/** Anybody can say where a space is: the newest of so many are tried. */
+/** Anybody can say where a space is, so only so many of the newest hints are tried. */
 const HINTS_MAX = 4;
 
 /**
- * Secrets of places on the network at which a space may be, as others said: other devices of the account, whoever added it,
- * the token that it joins by. None is believed for anything but looking there.
+ * Secrets of places on the network at which a space may be, as said by other devices of the account, by the account that
+ * added this one, or by the token that it joins by. They are believed for nothing but looking there.
  */
 export type PlaceHints = ReturnType<typeof createPlaceHints>;
 

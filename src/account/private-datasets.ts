@@ -3,15 +3,15 @@ import { namedBy, setsText } from "../change/codec/rule-parts.ts";
 import type { Json } from "../protocol/json.ts";
 import { refusal } from "../protocol/refusals.ts";
 
-/** Datasets of the tech space that no endpoint shows: what an account keeps to itself, in step across its devices. */
+/** Datasets of the tech space that no endpoint shows: what an account keeps to itself, the same on all its devices. */
 export const READ_FRONTIERS_DATASET = "read_frontiers";
 export const ACCOUNT_VALUES_DATASET = "account_values";
 export const SPACE_ROOTS_DATASET = "space_roots";
 export const ACL_SECRETS_DATASET = "acl_secrets";
 
 /**
- * How far an object was read: for each writer the highest seq of its changes that was. A frontier only moves forward,
- * whatever order its changes come in, so the union of what all devices read is what counts.
+ * How far an object was read: for each writer the highest seq of its changes that was read. A frontier only moves forward,
+ * in whatever order changes come in, so the union of what all devices have read counts.
  */
 export const READ_FRONTIERS_RULES: DatasetRules = {
   name: READ_FRONTIERS_DATASET,

@@ -3,7 +3,7 @@ import type { JsonObject } from "../protocol/json.ts";
 import { READ_FRONTIERS_DATASET, READ_FRONTIERS_RULES } from "./private-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
-/** Which change of which writer something came with. */
+/** The writer and seq of the change with which something came. */
 export interface ChangeOrigin {
   writer: string;
   seq: number;
@@ -13,7 +13,9 @@ export interface ChangeOrigin {
 export interface ReadFrontiers {
   /** Whether the account has read what came with this change. */
   covers(objectId: ObjectId, origin: ChangeOrigin): boolean;
-  /** Marks what came with these changes, and all before them of the same writers, as read. Durable when it resolves. */
+  /**
+   * Marks as read what came with these changes, and everything before them of the same writers. Durable when it resolves.
+   */
   advance(spaceId: SpaceId, objectId: ObjectId, origins: readonly ChangeOrigin[]): Promise<void>;
   /** Called with the objects whose frontier moved, on whichever device. Answers how to stop. */
   onMoved(listener: (objectId: ObjectId) => void): () => void;

@@ -1,4 +1,7 @@
-/** Work that never overlaps with other work of the same name: each piece begins when the one before has ended, however it did. */
+/**
+ * Work that never overlaps with other work of the same name: each piece begins when the one before has ended, whether that
+ * failed or not.
+ */
 export function createSerialWork<K>(onFailed: (name: K, error: unknown) => void) {
   const last = new Map<K, Promise<void>>();
   return {

@@ -1,6 +1,6 @@
-import { judgeOfferedAcl } from "../acl/offered-log.ts";
-import { pairLinkKeyOf } from "../acl/space-keys.ts";
-import { permissionOf } from "../acl/state.ts";
+import { judgeOfferedAcl } from "../acl/log/offered-log.ts";
+import { pairLinkKeyOf } from "../acl/record/space-keys.ts";
+import { permissionOf } from "../acl/reducer/state.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
@@ -13,7 +13,7 @@ import { LIMITS } from "../protocol/limits.ts";
 import type { SpacePlace } from "../space/places.ts";
 import type { AccountStore, SpaceClaim } from "../store/account-store.ts";
 
-/** What an account that was added to a space is told of it, in a message only it can read. */
+/** What an account that was added to a space is told about it, in a message that only it can read. */
 export interface DirectAdd {
   spaceId: SpaceId;
   /** Who says so. */
@@ -25,7 +25,7 @@ export interface DirectAdd {
 
 /** Looks for spaces that go on at once: each keeps a channel, or a key that peers may recognise, open for seconds. */
 const LOOKS_AT_ONCE = 4;
-/** A claim is looked into this often at first, for a minute, and then less and less. */
+/** How often a claim is looked into at first, for a minute; later less and less often. */
 const LOOK_AGAIN_MS = 2_000;
 const FIRST_LOOKS = 30;
 const LOOK_AGAIN_MAX_MS = 600_000;
@@ -37,7 +37,7 @@ interface SpaceClaimsDeps {
   log: Log;
   /** The ACL log of a space that is not held here, if anybody who is reached has it. */
   findAclLog(place: SpacePlace): Promise<Uint8Array[] | undefined>;
-  /** Whether this account shares a space with another: what it claims is kept before what strangers do. */
+  /** Whether this account shares a space with another; claims of such accounts are kept before those of strangers. */
   isKnown(identity: string): boolean;
   /** Whether something can still come of a claim. */
   isWanted(spaceId: SpaceId): boolean;
@@ -49,9 +49,10 @@ interface SpaceClaimsDeps {
 }
 
 /**
- * What others say of spaces to which they added this account: believed when the space's ACL log says so, found by what they
- * say and verified from its root on. Until then it is kept on this device alone, so many of them, and shown to nobody: a
- * message with the id of any space costs its sender nothing. Several may claim one space; the first that holds counts.
+ * What others say of spaces to which they added this account. A claim is believed when the space's ACL log, found by what
+ * the claim says and verified from its root on, confirms it. Until then it is kept on this device alone, in a bounded
+ * number, and shown to nobody: a message with the id of any space costs its sender nothing. Several claims may name one
+ * space; the first that holds counts.
  */
 export type SpaceClaims = Service & { add(add: DirectAdd): void };
 
@@ -59,7 +60,7 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
   const { account, store, clock, log } = deps;
   const inTurn = createSemaphore(LOOKS_AT_ONCE);
   const timers = new Map<string, ReturnType<typeof setTimeout>>();
-  /** Looks into each claim since the start. */
+  /** Looks into each claim again, as after a start. */
   const looks = new Map<string, number>();
   let stopped = true;
 
@@ -71,14 +72,17 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
     looks.delete(nameOf(claim));
   };
 
-  /** What strangers claim gives way to the newest, the oldest of it first. */
+  /** Claims of strangers are replaced by newer ones, the oldest first. */
   const makeRoom = (): void => {
     const claims = store.spaceClaims();
     if (claims.length <= LIMITS.pendingSpaces) return;
     drop(claims.find(({ adder }) => !deps.isKnown(adder)) ?? claims[0]!);
   };
 
-  /** Whether the space itself says that this account is a member of it, and that the one who says so ever was. */
+  /**
+   * Whether the space itself says that this account is a member of it, and that the author of the claim was one at any
+   * time.
+   */
   const holds = async (claim: SpaceClaim): Promise<boolean> => {
     const spaceId = claim.spaceId as SpaceId;
     const adder = parseAccountId(claim.adder);
@@ -101,7 +105,7 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
     if (stopped || !store.spaceClaims().some((one) => nameOf(one) === nameOf(claim))) return;
     const spaceId = claim.spaceId as SpaceId;
     if (!deps.isWanted(spaceId)) return drop(claim);
-    // A member that was removed, and added again, may not have heard of either.
+    // A member that was removed, and added again, may have heard of neither.
     if (deps.isHere(spaceId)) return (await deps.leadsThere(spaceId, claim.transport)) ? drop(claim) : lookLater(claim);
     const add: DirectAdd = {
       spaceId,

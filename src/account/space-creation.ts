@@ -1,4 +1,4 @@
-import { SPACE_TYPE } from "../acl/space-header.ts";
+import { SPACE_TYPE } from "../acl/record/space-header.ts";
 import { bytesToBase64 } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
@@ -31,17 +31,17 @@ interface SpaceCreationDeps {
   paths: SpacePaths;
   tech: TechSpace;
   roots: SpaceRoots;
-  /** Runs something over a planted space. */
+  /** Runs something over a space whose genesis is written. */
   use(spaceId: SpaceId, run: (space: Space) => Promise<void>): Promise<void>;
   /** Named points at which tests stop the process. */
   crashPoint(name: "space-create:intent" | "space-create:space" | "space-create:row"): void;
 }
 
-/** Makes spaces: the intent first, then the space, then its row, so that a crash in between is made good at boot. */
+/** Makes spaces: writes the intent first, then the space, then its row, so that boot completes what a crash left undone. */
 export function createSpaceCreation(deps: SpaceCreationDeps) {
   const { account, store, paths, tech, roots } = deps;
 
-  /** Row, planted database and metadata of a space, from an intent that may have been begun before. */
+  /** Row, genesis and metadata of a space, from an intent whose work may have been begun before. */
   const carryOut = async (spaceId: SpaceId, intent: CreateIntent): Promise<void> => {
     const seed: SpaceGenesis = {
       spaceId,
@@ -54,7 +54,7 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
     store.dropIntent(spaceId);
   };
 
-  /** Metadata in the space, then its row: what makes a planted space one of the account's. */
+  /** Writes the metadata into the space, then its row: this makes it one of the account's spaces. */
   const furnish = async (space: Space, intent: CreateIntent): Promise<void> => {
     const spaceId = space.id;
     const index = await space.engine.write((tx) => {
@@ -83,7 +83,7 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
   };
 
   return {
-    /** Durable, row and all, when it resolves. */
+    /** Everything is durable when it resolves, the row included. */
     async begin(seed: SpaceGenesis, metadata: SpaceMetadata, derived: boolean): Promise<void> {
       const intent: CreateIntent = {
         header: bytesToBase64(seed.header),

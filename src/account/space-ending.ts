@@ -1,6 +1,6 @@
-import type { AclOp } from "../acl/op.ts";
-import { decodePending, type PendingRecord } from "../acl/record.ts";
-import { rosterMember } from "../acl/roster.ts";
+import type { AclOp } from "../acl/record/op.ts";
+import { decodePending, type PendingRecord } from "../acl/record/record.ts";
+import { rosterMember } from "../acl/reducer/roster.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { AccountId } from "../base/ids.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
@@ -10,7 +10,7 @@ import type { SpaceInfo } from "../protocol/space.ts";
 import type { Space } from "../space/space.ts";
 import { ownMember } from "./space-row.ts";
 
-/** How a space ended for this account: its row keeps it, since the log leaves this device with the space. */
+/** How a space ended for this account. Its row keeps it, since the log leaves this device with the space. */
 export interface SpaceEnding {
   readonly how: "deleted" | "unshared" | "removed" | "left";
   readonly by: AccountId;
@@ -24,13 +24,13 @@ export function endedFields({ how, by, name, atMs }: SpaceEnding): JsonObject {
   return { ended: { how, by, ...(name ? { name } : {}), at: { $date: new Date(atMs).toISOString() } } };
 }
 
-/** The refusal of what is asked of a space that has ended: who ended it and when, as far as its row says. */
+/** The error for a request to a space that has ended: who ended it and when, as far as its row says. */
 export function spaceDeleted(spaceId: string, row: JsonObject): SvcError {
   const ended = row["ended"] as SpaceInfo["ended"];
   return svcError("space.deleted", { spaceId }, ended && `${deedOf(ended)} at ${ended.at.$date}`);
 }
 
-/** Without the name, which somebody else chose. */
+/** Without the name of the account, which somebody else chose. */
 function deedOf({ how, by }: NonNullable<SpaceInfo["ended"]>): string {
   switch (how) {
     case "deleted":
@@ -45,8 +45,8 @@ function deedOf({ how, by }: NonNullable<SpaceInfo["ended"]>): string {
 }
 
 /**
- * How the log ended an active space for this account, if it did. A log that has not come as far as this account's
- * coming ends nothing.
+ * How the log ended an active space for this account, if it did. A log that has not yet reached the record by which this
+ * account came ends nothing.
  */
 export function endingOf(space: Space): SpaceEnding | undefined {
   const { deletedAt } = space.acl.state;
@@ -57,7 +57,9 @@ export function endingOf(space: Space): SpaceEnding | undefined {
   return isOver && pos !== undefined && space.role() === "none" ? endingAt(space, pos, "removed") : undefined;
 }
 
-/** Who did it in the record at `pos`, and when: itself, or who proposed what it gives effect to. */
+/**
+ * Who did it in the record at `pos`, and when: the record's author, or the author of the proposal that it gives effect to.
+ */
 function endingAt(space: Space, pos: number, otherwise: SpaceEnding["how"]): SpaceEnding {
   const record = space.acl.records()[Math.floor(pos)]?.record;
   if (!record) throw new Error("a record of the log is not there");

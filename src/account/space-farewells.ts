@@ -1,13 +1,13 @@
-import { cancelRequest, leaveSpace } from "../acl/actions.ts";
-import type { AclBuild } from "../acl/compose.ts";
-import { pendingRequestOf } from "../acl/state.ts";
+import { cancelRequest, leaveSpace } from "../acl/compose/actions.ts";
+import type { AclBuild } from "../acl/compose/compose.ts";
+import { pendingRequestOf } from "../acl/reducer/state.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Space } from "../space/space.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import { ownMember } from "./space-row.ts";
 
-/** Nobody who has not been heard of for so long is waited for. */
+/** Members who have not been heard of for so long are not waited for. */
 const FAREWELL_MS = 30 * 24 * 3_600_000;
 
 type ChangeAcl = (space: Space, build: AclBuild) => Promise<unknown>;
@@ -15,8 +15,8 @@ type ChangeAcl = (space: Space, build: AclBuild) => Promise<unknown>;
 export type Farewells = ReturnType<typeof createFarewells>;
 
 /**
- * Spaces that ended for this account while others have not heard of it. Their content is no longer served here, their log
- * of rights is still kept in step, so that leaving, taking back a request or deleting reaches those concerned.
+ * Spaces that ended for this account while others have not heard of it. Their content is no longer served here, but their
+ * ACL log is still kept in sync, so that those concerned learn of the leaving, the withdrawn request or the deletion.
  */
 export function createFarewells(deps: {
   store: Pick<AccountStore, "farewells" | "putFarewell" | "dropFarewell">;
@@ -29,7 +29,7 @@ export function createFarewells(deps: {
     if (sinceBySpace.delete(spaceId)) store.dropFarewell(spaceId);
   };
 
-  /** Whether everything that others must know of it is said, or too old. */
+  /** Whether everything that others must know of it was sent, or is too old. */
   const isOver = async (space: Space, sinceMs: number, changeAcl: ChangeAcl): Promise<boolean> => {
     if (clock.nowMs() - sinceMs > FAREWELL_MS) return true;
     const { state } = space.acl;
@@ -55,7 +55,7 @@ export function createFarewells(deps: {
       sinceBySpace.set(spaceId, sinceMs);
     },
     drop,
-    /** Says what is still to be said; `ended` when nothing is. Called whenever the log has moved. */
+    /** Sends what is still to be sent; `ended` when nothing is left. Called whenever the log has moved. */
     async settle(space: Space, changeAcl: ChangeAcl, ended: () => Promise<void>): Promise<void> {
       const sinceMs = sinceBySpace.get(space.id);
       if (sinceMs === undefined || settling.has(space.id)) return;

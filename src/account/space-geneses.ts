@@ -1,4 +1,4 @@
-import { ONE_TO_ONE_TYPE } from "../acl/space-header.ts";
+import { ONE_TO_ONE_TYPE } from "../acl/record/space-header.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
 import { parseAccountId } from "../crypto/account-id.ts";

@@ -24,13 +24,13 @@ const MAX_OPEN = 48;
 /** A space that was asked for this recently may still have a request in flight. */
 const QUIET_MS = 1_000;
 /**
- * With so many open a further one waits for its turn: each takes three descriptors, and readers have some of their own, so
- * four hundred spaces written to at once stay far below the usual limit of 1,024.
+ * When so many are open, a further one waits for its turn. Each takes three file descriptors, and readers have some of
+ * their own; so four hundred spaces written to at once stay far below the usual limit of 1,024.
  */
 const FULL = 64;
 const TURN_MS = 10;
 
-/** Opens spaces when they are asked for and closes those longest unused, so that file handles stay bounded. */
+/** Opens spaces when they are asked for and closes those unused for longest, so that file handles stay bounded. */
 export function createSpaceHandles<T extends SpaceHandle>(deps: {
   open(spaceId: SpaceId): Promise<T>;
   store: AccountStore;
@@ -38,7 +38,7 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
   log: Log;
 }) {
   const slots = new Map<SpaceId, Slot<T>>();
-  /** Spaces on their way out: they are opened again only when that is over, for one file has one writer. */
+  /** Spaces that are closing: they are opened again only after that, because a file has one writer. */
   const closing = new Map<SpaceId, Promise<void>>();
 
   const closeOne = (spaceId: SpaceId, slot: Slot<T>): Promise<void> => {
@@ -70,7 +70,8 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
     for (; opened >= FULL; await Bun.sleep(TURN_MS)) await trim();
     opened++;
     try {
-      // Opening one takes a good while of the loop: whoever goes through hundreds of them leaves requests their turns.
+      // Opening a space keeps the loop busy for a while: a caller that goes through hundreds of them lets requests have
+      // their turns.
       await new Promise((turn) => setImmediate(turn));
       deps.store.markClean(spaceId, false, PROJECTION_VERSION);
       return await deps.open(spaceId);
@@ -123,7 +124,7 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
       .then(
         (ready) => {
           slot.ready = ready;
-          // Whoever waited for it goes on only now.
+          // A caller that waited for it goes on only now.
           slot.usedMs = deps.clock.nowMs();
           return trim();
         },

@@ -1,4 +1,4 @@
-import { SPACE_TYPE } from "../acl/space-header.ts";
+import { SPACE_TYPE } from "../acl/record/space-header.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { spaceIndexIdOf } from "../space/space-index.ts";
@@ -11,7 +11,7 @@ export function spaceInfoOf(row: JsonObject): SpaceInfo {
     id: row["id"] as string,
     createdAt: row["createdAt"] as SpaceInfo["createdAt"],
     spaceType: (row["spaceType"] as SpaceInfo["spaceType"] | undefined) ?? SPACE_TYPE,
-    // Whoever left without having been heard of yet is nobody in it any more.
+    // An account that left counts as no member any more, even while others have not heard of it.
     ownRole: status === "deleted" ? "none" : ((row["ownRole"] as SpaceInfo["ownRole"] | undefined) ?? "none"),
     status,
   };
@@ -30,7 +30,7 @@ export function spaceInfoOf(row: JsonObject): SpaceInfo {
   return info;
 }
 
-/** A final end outweighs whatever another device wrote as status meanwhile. */
+/** The final end of a space outweighs any status that another device wrote meanwhile. */
 export function spaceStatusOf(row: JsonObject): SpaceStatus {
   return row["final"] === true ? "deleted" : ((row["status"] as SpaceStatus | undefined) ?? "active");
 }

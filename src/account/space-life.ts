@@ -1,6 +1,6 @@
-import { deleteSpace, leaveSpace } from "../acl/actions.ts";
-import type { AclBuild } from "../acl/compose.ts";
-import { pendingRequestOf } from "../acl/state.ts";
+import { deleteSpace, leaveSpace } from "../acl/compose/actions.ts";
+import type { AclBuild } from "../acl/compose/compose.ts";
+import { pendingRequestOf } from "../acl/reducer/state.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
@@ -46,7 +46,7 @@ export type SpaceLife = ReturnType<typeof createSpaceLife>;
 
 export function createSpaceLife(deps: SpaceLifeDeps) {
   const { account, tech, store, spaces, creation, farewells, events, log } = deps;
-  /** Spaces that this device is ending: their ACL log's moving alone must not close them under our hands. */
+  /** Spaces that this device is ending: a move of their ACL log alone must not close them in the middle of that. */
   const acting = new Set<SpaceId>();
 
   events.on("opened", follow);
@@ -58,7 +58,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       if (dataset === SPACES_RULES.name && doc) followRow(recordId as SpaceId, before, doc);
   });
 
-  /** Brings the row in step with the space's ACL log, and ends the space when that does. */
+  /** Brings the row in line with the space's ACL log, and ends the space when the log does. */
   function follow(space: Space): void {
     settle(space).catch((err: unknown) => {
       log.error("following a space's rights failed", { err, spaceId: space.id });
@@ -81,7 +81,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     await tech.set(SPACES_RULES, space.id, { status, ...final, ...endedFields(ending) });
   }
 
-  /** What the row says of an end that this account makes now. */
+  /** What the row says of an end that this account brings about now. */
   function endedHere(how: SpaceEnding["how"]): JsonObject {
     return endedFields({ how, by: account.id, atMs: deps.clock.nowMs() });
   }
@@ -95,7 +95,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     endAsElsewhere(spaceId).catch((err: unknown) => log.error("ending a space failed", { err, spaceId }));
   }
 
-  /** A device that does not hold the space cannot take back the request to join it: whichever does, does. */
+  /** A device that does not hold the space cannot take back the request to join it; the device that holds it does. */
   async function endAsElsewhere(spaceId: SpaceId): Promise<void> {
     const known = spaces.isOpen(spaceId) ? await spaces.openHeld(spaceId) : undefined;
     const row = tech.spaceRow(spaceId);
@@ -115,7 +115,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     await sayFarewell(space);
   }
 
-  /** Ends a space by what this account puts into its ACL log. */
+  /** Ends a space by a record of this account in its ACL log. */
   async function endByActing(space: Space, build: AclBuild, fields: JsonObject): Promise<void> {
     acting.add(space.id);
     try {
@@ -126,7 +126,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     }
   }
 
-  /** Ends a space that one owns, for everybody. */
+  /** Ends a space that this account owns, for everybody. */
   async function endOwn(space: Space): Promise<void> {
     const { members, invites } = space.acl.state;
     const shared = members.size > 1 || invites.size > 0;
@@ -141,7 +141,9 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     return spaces.info(genesis.spaceId);
   };
 
-  /** Leaves a space that one does not own. Durable when it resolves; others are told as soon as they can be. */
+  /**
+   * Leaves a space that this account does not own. Durable when it resolves; others are told as soon as they are reached.
+   */
   const leave = async (spaceId: string): Promise<void> =>
     endByActing(await spaces.open(spaceId), leaveSpace, { status: "deleted", ...endedHere("left") });
 
@@ -168,14 +170,14 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       return begin(genesis, { name: name[0]!.toUpperCase() + name.slice(1) }, true);
     },
 
-    /** Changes what the members share about a space. The row here follows at once, others when they sync. */
+    /** Changes what the members share about a space. The row here changes at once, others when they sync. */
     async patch(spaceId: string, metadata: SpaceMetadata): Promise<void> {
       const space = await spaces.open(spaceId);
       requireWriter(space);
       await space.engine.write((tx) => writeSpaceMetadata(tx, metadata));
     },
 
-    /** Ends a space: for everybody if it is one's own, else for this account. Durable before anything is dropped. */
+    /** Ends a space: for everybody if this account owns it, else for this account. Durable before anything is dropped. */
     async delete(spaceId: string): Promise<void> {
       if (deps.geneses.derived(spaceId)) throw svcError("space.derived_undeletable", { spaceId });
       const row = spaces.rowOf(spaceId);
@@ -211,9 +213,9 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       await spaces.settleRow(space);
     },
 
-    /** Waiting for a space came to nothing, or was given up: it may be joined again. `told`: others need not hear of it. */
-    async giveUp(spaceId: SpaceId, told: boolean): Promise<void> {
-      if (!told && spaces.hasFile(spaceId))
+    /** A join came to nothing, or was given up: the space may be joined again. `known`: others need not be notified. */
+    async giveUp(spaceId: SpaceId, known: boolean): Promise<void> {
+      if (!known && spaces.hasFile(spaceId))
         return endWithFarewell(await spaces.openHeld(spaceId), { status: "deleted" });
       await tech.set(SPACES_RULES, spaceId, { status: "deleted" });
       await spaces.remove(spaceId);
@@ -225,7 +227,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       for (const info of spaces.list("all")) {
         if (stopped()) return;
         const spaceId = info.id as SpaceId;
-        // A crash came between the farewell and the row: nobody was told that the space is over.
+        // If a crash came between the farewell and the row, nobody has been told that the space is over.
         if (info.status !== "deleted") farewells.drop(spaceId);
         if (farewells.has(spaceId)) await spaces.openHeld(spaceId);
         else if (info.status === "deleted") await spaces.remove(spaceId);

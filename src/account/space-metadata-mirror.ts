@@ -4,7 +4,9 @@ import { SPACE_INDEX_DATASET, SPACE_INDEX_RECORD, SPACE_INDEX_TYPE } from "../sp
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
-/** The row in the tech space follows the metadata in the space, whoever changed it, for as long as the space is open. */
+/**
+ * Keeps the row in the tech space equal to the metadata in the space, whoever changed that, as long as the space is open.
+ */
 export function mirrorMetadata(space: Space, tech: TechSpace, onError: (error: unknown) => void): void {
   const mirror = async (): Promise<void> => {
     const index = space.engine.object(space.engine.derivedId(SPACE_INDEX_TYPE, ""));

@@ -1,4 +1,4 @@
-import { ONE_TO_ONE_TYPE } from "../acl/space-header.ts";
+import { ONE_TO_ONE_TYPE } from "../acl/record/space-header.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
@@ -46,9 +46,9 @@ export type SpaceRegistry = ReturnType<typeof createSpaceRegistry>;
 export function createSpaceRegistry(deps: SpaceRegistryDeps) {
   const { tech, store, paths, log, events, geneses, farewells, roots } = deps;
   const rows = createSpaceRows({ tech, store });
-  /** Removals under way: what ends here is gone before it begins anew. */
+  /** Removals under way: a space that ends here is gone before it begins anew. */
   const removals = new Map<SpaceId, Promise<void>>();
-  /** Spaces of whose ACL log the root alone is here for a moment. */
+  /** Spaces of whose ACL log only the root is here, for a moment. */
   const beginning = new Set<SpaceId>();
 
   const handles = createSpaceHandles({
@@ -85,7 +85,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
     paths.syncDirectory();
   }
 
-  /** Brings the row in step with the ACL log, and keeps what the account's other devices need to hold the space too. */
+  /** Brings the row in line with the ACL log, and keeps what the account's other devices need to hold the space too. */
   async function settleRow(space: Space): Promise<void> {
     const row = tech.spaceRow(space.id);
     if (!row) return;
@@ -99,7 +99,10 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
     });
   }
 
-  /** Whether a space is kept in step: it is active and here, or can be made; or waits to be and its ACL log is here. */
+  /**
+   * Whether a space is kept in sync: it is active and is here or can be made, or it waits to become active and its ACL log
+   * is here.
+   */
   const isHeld = (spaceId: string): boolean => {
     const row = digestOfCid(spaceId) ? tech.spaceRow(spaceId as SpaceId) : undefined;
     const status = row && spaceStatusOf(row);
@@ -110,7 +113,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
     );
   };
 
-  /** Spaces known to be active: asked for by every request, changed hardly ever. */
+  /** Spaces known to be active. Every request asks for this, and it hardly ever changes. */
   const active = new Set<string>();
   tech.space.engine.onCommit(({ touched }) => {
     if (touched.some(({ dataset }) => dataset === SPACES_RULES.name)) active.clear();
@@ -125,7 +128,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
     if (active.has(spaceId)) return spaceId as SpaceId;
     const status = spaceStatusOf(rows.of(spaceId));
     if (status === "deleted") throw spaceDeleted(spaceId, rows.of(spaceId));
-    // What a guest has read stays readable; writing is refused by its role.
+    // What a guest has read stays readable; its role refuses writes.
     if (status !== "active" && status !== "guest_revoked") throw svcError("space.not_accepted", { spaceId, status });
     active.add(spaceId);
     return spaceId as SpaceId;
@@ -168,7 +171,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
     use: <R>(spaceId: SpaceId, run: (space: Space) => Promise<R>): Promise<R> =>
       handles.use(spaceId, ({ space }) => run(space)),
 
-    /** Begins a space here from its ACL log, as somebody gave it: held from then on, and kept in step. */
+    /** Begins a space here from its ACL log, as somebody gave it; from then on it is held and kept in sync. */
     async begin(spaceId: SpaceId, genesis: Parameters<typeof writeGenesis>[1], acl: readonly Uint8Array[]) {
       await removals.get(spaceId);
       beginning.add(spaceId);
@@ -176,7 +179,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
         writeGenesis(paths.space(spaceId), genesis);
         paths.syncDirectory();
         const space = await openHeld(spaceId);
-        // Each by itself: anybody who knows the place can have put something between them.
+        // Each record is taken in by itself: anybody who knows the place can have put something between them.
         await space.aclService.takeEach(acl);
         return space;
       } finally {

@@ -1,5 +1,5 @@
-import { decodeAclRecord } from "../acl/record.ts";
-import { decodeSpaceHeader } from "../acl/space-header.ts";
+import { decodeAclRecord } from "../acl/record/record.ts";
+import { decodeSpaceHeader } from "../acl/record/space-header.ts";
 import { base64ToBytes, bytesToBase64, equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
@@ -11,7 +11,7 @@ import type { TechSpace } from "./tech-space.ts";
 /** What a device of the account needs of a space that it does not hold yet. */
 export interface SpaceRoot {
   readonly seed: SpaceGenesis;
-  /** Of its present place on the network, as the device that came furthest left it. */
+  /** The secret of its present place on the network, as the device that is furthest ahead left it. */
   readonly transportSecret: Uint8Array | undefined;
 }
 
@@ -44,7 +44,7 @@ export function createSpaceRoots(tech: TechSpace) {
       add("aclRoot", space.acl.records()[0]?.bytes);
       const present = space.keys.transportSecret();
       const left = bytesIn(row, "transport");
-      // What is not known here is of a later epoch, which another device has seen.
+      // A place that is not known here belongs to a later epoch, which another device has seen.
       const isPast = !left || placesOf(space).some(({ secret }) => secret && equalBytes(secret, left));
       if (present && isPast && !(left && equalBytes(present, left))) fields["transport"] = bytesToBase64(present);
       if (Object.keys(fields).length > 0) await tech.set(SPACE_ROOTS_RULES, space.id, fields);

@@ -1,4 +1,4 @@
-import type { AclState, MemberState } from "../acl/state.ts";
+import type { AclState, MemberState } from "../acl/reducer/state.ts";
 import { bytesToBase64, bytesToHex } from "../base/bytes.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import { sha256 } from "../crypto/hash.ts";
@@ -8,14 +8,14 @@ import { spaceIndexIn } from "../space/space-index.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
-/** Brings what a space's row says on this device alone in step with its ACL log. */
+/** Brings what a space's row says, on this device alone, in line with its ACL log. */
 export async function settleLocalFields(tech: TechSpace, space: Space): Promise<void> {
   const row = tech.spaceRow(space.id);
   if (!row) return;
   const role = space.role();
   const fields: Record<string, Json> = {};
   if (row["ownRole"] !== role) fields["ownRole"] = role;
-  // Kept when the membership ends: what came under them before is still to be opened.
+  // Kept when the membership ends, because what came under these keys before has still to be opened.
   const push = role === "none" ? undefined : pushKeys(space);
   if (push && !Bun.deepEquals(push, row["push"] as JsonObject | undefined)) fields["push"] = push;
   if (row["spaceIndexObjectId"] === undefined && role !== "none")
@@ -33,8 +33,8 @@ function memberIn(state: AclState, account: Uint8Array): MemberState | undefined
 }
 
 /**
- * The keys by which the members use a push node: one signs, one seals, and both come from the epoch's read key, so
- * that all members have the same ones and who was removed lacks the next.
+ * The keys by which the members use a push node: one signs, one seals. Both are derived from the epoch's read key, so all
+ * members have the same ones and a removed member lacks the next.
  */
 export function pushKeys(space: Space): JsonObject | undefined {
   const current = space.keys.current();

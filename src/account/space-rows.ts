@@ -42,7 +42,7 @@ export function createSpaceRows({ tech, store }: { tech: TechSpace; store: Accou
     list(status: string | undefined): SpaceInfo[] {
       const collectionId = tech.space.engine.collectionIdOf(tech.index, SPACES_RULES.name);
       const infos: SpaceInfo[] = [];
-      // An account without a space has no collection yet, but somebody may wait for it.
+      // An account without a space has no such collection yet, but somebody may wait for it.
       const docs = collectionId === undefined ? [] : tech.space.engine.store.rows.docs(collectionId);
       const shared = docs.map((doc) => JSON.parse(doc) as JsonObject);
       const pending = store

@@ -26,7 +26,8 @@ export const SPACES_RULES: DatasetRules = {
     const [field] = segments;
     if (SPACE_LOCAL_FIELDS.has(field!)) return refusal("space_row.local");
     if (field === "createdAt") return refusal("field.scope", { scope: "derived" });
-    // The tombstone of a space is set once and never taken back, so that concurrent statuses cannot disagree about it.
+    // The tombstone of a space is set once and never taken back, so that statuses written at the same time cannot disagree
+    // about it.
     if (field === "final" && (op.type !== "$set" || op.value !== true)) return refusal("space_row.final");
     if ((field === "spaceType" || field === "author" || field === "derived") && Object.hasOwn(doc, field))
       return refusal("field.set_once");

@@ -29,10 +29,10 @@ import {
   mintInvite,
   removeAccounts,
   stopSharing,
-} from "./actions.ts";
-import type { AclContext } from "./compose.ts";
-import { rosterMember } from "./roster.ts";
-import { readKeyHolders } from "./state.ts";
+} from "./compose/actions.ts";
+import type { AclContext } from "./compose/compose.ts";
+import { rosterMember } from "./reducer/roster.ts";
+import { readKeyHolders } from "./reducer/state.ts";
 
 const bytesToCid = (digest: Uint8Array) => cidFromDigest(digest) as ObjectId;
 const signedChanges = (device: Device) =>
@@ -63,12 +63,12 @@ describe("membership", () => {
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const told: string[][] = [];
-      const tell = () => owner.space.aclService.tellAdmitted(async (accounts) => void told.push(accounts));
+      const tell = () => owner.space.aclService.notifyAdmitted(async (accounts) => void told.push(accounts));
       const [added, gone] = [createAccount(), createAccount()];
       await add(owner, added);
       await add(owner, gone);
       await remove(owner, gone);
-      const failing = owner.space.aclService.tellAdmitted(() => Promise.reject(new Error("nobody can be told")));
+      const failing = owner.space.aclService.notifyAdmitted(() => Promise.reject(new Error("nobody can be told")));
       expect(failing).rejects.toThrow("nobody can be told");
       await failing.catch(() => {});
       await owner.reopen();
@@ -81,7 +81,7 @@ describe("membership", () => {
     withDevices(async (devices) => {
       const { owner, account: admin, member } = await openPair(devices, "admin");
       const told: string[] = [];
-      const tell = () => owner.space.aclService.tellAdmitted(async (accounts) => void told.push(...accounts));
+      const tell = () => owner.space.aclService.notifyAdmitted(async (accounts) => void told.push(...accounts));
       await tell();
       expect(told.splice(0)).toEqual([admin.id]);
       const [proposed, drafted] = [createAccount(), createAccount()];
@@ -90,16 +90,16 @@ describe("membership", () => {
         (context: AclContext) =>
           addAccounts(context, [{ identity: id, permission: "writer" }]);
       await member.space.aclService.propose(adding(proposed));
-      await owner.space.aclService.keepUntold(owner.space.aclService.draft(adding(drafted))!);
+      await owner.space.aclService.keepUnnotified(owner.space.aclService.draft(adding(drafted))!);
       await exchange([owner, member]);
       await tell();
       expect(told).toEqual([proposed.id]);
       // Whoever appended it may still hear that it stands there; another run does not.
-      await owner.space.aclService.forgetUntoldInVain();
-      expect(owner.space.engine.store.untold.all()).toHaveLength(1);
+      await owner.space.aclService.forgetUnnotifiedInVain();
+      expect(owner.space.engine.store.unnotified.all()).toHaveLength(1);
       await owner.reopen();
-      await owner.space.aclService.forgetUntoldInVain();
-      expect(owner.space.engine.store.untold.all()).toEqual([]);
+      await owner.space.aclService.forgetUnnotifiedInVain();
+      expect(owner.space.engine.store.unnotified.all()).toEqual([]);
     }));
 
   test("[acl] content that came before its key waits, and opens in the same moment as the key comes", () =>

@@ -6,7 +6,6 @@ import type { Account } from "../crypto/account.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
-import type { AclLog, AclMerge } from "./acl-log.ts";
 import {
   type AclBuild,
   type AclContext,
@@ -15,18 +14,19 @@ import {
   composeRecord,
   forbiddenBy,
   roleIn,
-} from "./compose.ts";
+} from "./compose/compose.ts";
 import type { SpaceKeyRing } from "./key-ring.ts";
-import { type AclOffer, readOffer, readOffers } from "./offered-records.ts";
-import { createPendingBook } from "./pending-book.ts";
-import { createPendingService } from "./pending-service.ts";
-import type { PendingRecord } from "./record.ts";
-import { tookEffect } from "./reducer.ts";
-import { createPins } from "./revocation-cut-off.ts";
-import type { SpaceHeader } from "./space-header.ts";
-import { superseded } from "./superseded.ts";
+import type { AclLog, AclMerge } from "./log/acl-log.ts";
+import { type AclOffer, readOffer, readOffers } from "./log/offered-records.ts";
+import { createPendingBook } from "./pending/pending-book.ts";
+import { createPendingService } from "./pending/pending-service.ts";
+import { createUnnotified } from "./pending/unnotified.ts";
+import type { PendingRecord } from "./record/record.ts";
+import type { SpaceHeader } from "./record/space-header.ts";
+import { tookEffect } from "./reducer/reducer.ts";
+import { createCutOffs } from "./reducer/revocation-cut-off.ts";
+import { superseded } from "./reducer/superseded.ts";
 import { createTaking } from "./taking.ts";
-import { createUntold } from "./untold.ts";
 
 interface AclServiceDeps {
   spaceId: SpaceId;
@@ -67,7 +67,7 @@ export function createAclService(deps: AclServiceDeps) {
     state: acl.state,
     account,
     keys,
-    pins: createPins(store.changes),
+    cutOffs: createCutOffs(store.changes),
     clock: store.changes.highestLamport(),
     timeMs: deps.clock.nowMs(),
   });
@@ -100,11 +100,11 @@ export function createAclService(deps: AclServiceDeps) {
     return result;
   };
 
-  const { put: putUntold, ...untold } = createUntold({ accountKey: account.signer.publicKey, acl, engine });
+  const { put: putUnnotified, ...unnotified } = createUnnotified({ accountKey: account.signer.publicKey, acl, engine });
 
   /** Takes in one record of this account. */
   const append = (made: AclMade, scope: WriteScope): AclConsequences | undefined => {
-    putUntold(made);
+    putUnnotified(made);
     const { result, consequences } = merge(readOffer([made.bytes], acl.has), scope);
     if (result.kind !== "extended") throw forbiddenBy(context(), result.refusal!);
     return consequences;
@@ -179,7 +179,7 @@ export function createAclService(deps: AclServiceDeps) {
     },
 
     ...pending,
-    ...untold,
+    ...unnotified,
 
     /** Called after the ACL has moved. Answers how to stop. */
     onMoved(listener: () => void): () => void {

@@ -3,12 +3,12 @@ import type { SpaceId } from "../base/ids.ts";
 import type { KeyRing } from "../change/ports.ts";
 import type { Account } from "../crypto/account.ts";
 import type { SpaceStore } from "../store/space-store.ts";
-import type { AclLog } from "./acl-log.ts";
-import { ifKeyOf, isMetadataKeyOf, openEpochKey, openPreviousKey, openReadKey, sealReadKey } from "./epoch.ts";
-import type { EpochOp } from "./op.ts";
-import type { SpaceHeader } from "./space-header.ts";
-import { derivedReadKey, oneToOneReadKey, oneToOneSecret, transportSecretOf } from "./space-keys.ts";
-import type { EpochState } from "./state.ts";
+import type { AclLog } from "./log/acl-log.ts";
+import { ifKeyOf, isMetadataKeyOf, openEpochKey, openPreviousKey, openReadKey, sealReadKey } from "./record/epoch.ts";
+import type { EpochOp } from "./record/op.ts";
+import type { SpaceHeader } from "./record/space-header.ts";
+import { derivedReadKey, oneToOneReadKey, oneToOneSecret, transportSecretOf } from "./record/space-keys.ts";
+import type { EpochState } from "./reducer/state.ts";
 
 /** The read keys this account can open from the ACL. Refreshed when records were added. */
 export interface SpaceKeyRing extends KeyRing {

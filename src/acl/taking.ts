@@ -1,10 +1,10 @@
 import { inSlices } from "../base/slices.ts";
 import type { AclConsequences } from "../change/ports.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
-import { type AclAhead, TAKEN_AT_ONCE } from "./acl-ahead.ts";
-import type { AclLog, AclMerge } from "./acl-log.ts";
 import type { SpaceKeyRing } from "./key-ring.ts";
-import type { AclOffer } from "./offered-records.ts";
+import { type AclAhead, TAKEN_AT_ONCE } from "./log/acl-ahead.ts";
+import type { AclLog, AclMerge } from "./log/acl-log.ts";
+import type { AclOffer } from "./log/offered-records.ts";
 
 interface Merged {
   result: AclMerge;

@@ -6,7 +6,7 @@ import type { ObjectDeletions } from "./fold/object-deletions.ts";
 import type { Projection } from "./fold/projection.ts";
 import type { ChangeLog } from "./graph/change-log.ts";
 import type { ObjectCache } from "./graph/object-cache.ts";
-import type { Arrivals } from "./intake/arrivals.ts";
+import type { Unblocked } from "./intake/unblocked.ts";
 import type { LocalWriter } from "./local-writer.ts";
 import { createLogErasure } from "./log-erasure.ts";
 import type { Reactions } from "./reactions.ts";
@@ -20,7 +20,7 @@ interface CommitsDeps {
   verdicts: ChangeVerdicts;
   deletions: ObjectDeletions;
   reactions: Reactions;
-  arrivals: Arrivals;
+  unblocked: Unblocked;
   writer: LocalWriter;
   onFailure?: ((error: unknown) => void) | undefined;
 }
@@ -37,7 +37,7 @@ export function createCommits(deps: CommitsDeps) {
   });
   const erasure = createLogErasure({ store, isClosed: queue.closing, onFailure });
 
-  /** Keeps what subscribers would be told in step with the savepoint that was just set. */
+  /** Undoes, with the savepoint that was just set, what subscribers would be notified of. */
   function began(scope: WriteScope): void {
     const forgetTouched = batch.place();
     scope.onRollback(() => {
@@ -48,7 +48,7 @@ export function createCommits(deps: CommitsDeps) {
 
   /** Every commit, local writes and changes of others alike: the writes of the batch have run and folded what they brought. */
   function commit(makeDurable: () => void): void {
-    verdicts.retakeOf(batch.takeUnsettled()); // what came in tells which changes of a forked writer were accepted
+    verdicts.retakeOf(batch.takeUnsettled()); // what came in decides which changes of a forked writer were accepted
     projection.finishBatch(); // records into whose middle something came are folded anew
     deletions.settleTouched(batch.touched()); // objects are gone, or back, as the deletion log says now
     projection.finishBatch();
@@ -65,13 +65,13 @@ export function createCommits(deps: CommitsDeps) {
     if (done.touched.length > 0 || done.objects.size > 0) for (const listener of listeners) listener(done);
   }
 
-  /** A batch failed: whatever memory holds of it means nothing. */
+  /** A batch failed: whatever memory holds of it is worthless. */
   function forget(error: unknown): void {
     batch.take();
     store.forgetNumbers();
     projection.forgetBatch();
     log.clear();
-    deps.arrivals.forgetBatch();
+    deps.unblocked.forgetBatch();
     objects.clear();
     deps.writer.forgetBatch();
     onFailure?.(error);

@@ -14,7 +14,7 @@ import type { DatasetRules } from "./codec/dataset-rules.ts";
 import type { FoldOutcome, Projection } from "./fold/projection.ts";
 import type { ChangeLog } from "./graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
-import type { Arrivals } from "./intake/arrivals.ts";
+import type { Unblocked } from "./intake/unblocked.ts";
 import type { AclView, KeyRing } from "./ports.ts";
 
 const ROOT_DATASET = 0;
@@ -40,7 +40,7 @@ interface LocalWriterDeps {
   writerStore: WriterStore;
   datasetNo(name: string): number;
   /** Changes from elsewhere may wait for a derived root that is made here. */
-  arrivals: Pick<Arrivals, "note">;
+  unblocked: Pick<Unblocked, "note">;
 }
 
 export interface Appended extends FoldOutcome {
@@ -91,7 +91,9 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     /** The writer this device continues here, or undefined before its first change. */
     writerId: () => writerId ?? deps.writerStore.load(),
 
-    /** From now on a fresh writer is used: this one was found used elsewhere (a copied or rolled-back device). */
+    /**
+     * From now on a new writer is used: the present one was found to be used elsewhere (by a copied or rolled-back device).
+     */
     mintWriter(): void {
       writerId = randomBytes(16);
       deps.writerStore.save(writerId);
@@ -101,7 +103,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     createObject(scope: WriteScope): ObjectEntry {
       const writer = ownWriter(scope);
       const { aclPos, ...fields } = nextHeader(writer, []);
-      // Without it two copies of one device make the same object when they write in the same millisecond.
+      // Without it, two copies of one device make the same object when they write in the same millisecond.
       const keyId = randomBytes(ROOT_NONCE_BYTES);
       const header: ChangeHeader = { kind: "root", object: null, keyId, ...fields };
       const { bytes, id } = encodeChange(encodeHeader(header), undefined, signer);
@@ -132,7 +134,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const known = objects.byId(id);
       if (known) return known;
       const made = insertDerivedRoot(id, bytes, scope);
-      deps.arrivals.note("change", id, scope);
+      deps.unblocked.note("change", id, scope);
       return made;
     },
 

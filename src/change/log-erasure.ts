@@ -1,8 +1,8 @@
 import type { SpaceStore } from "../store/space-store.ts";
 
-/** How long after a deletion: those that follow it closely share one pass over the log. */
+/** How long after a deletion the log is emptied; deletions that follow closely share one pass over it. */
 const DELAY_MS = 2_000;
-/** A log that somebody reads is tried again after this long. */
+/** A log that a reader holds is tried again after this long. */
 const RETRY_MS = 30_000;
 
 interface LogErasureDeps {

@@ -15,21 +15,24 @@ export interface AclView {
    * cut the writer's chain before `seq`.
    */
   counts(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array; aclPos: number }): boolean;
-  /** Whether an account is or ever was a member, or asked to be one. Everybody is where nothing is said. */
+  /** Whether an account is or ever was a member, or asked to be one. If absent, everybody counts as one. */
   knows?(author: Uint8Array): boolean;
-  /** Whether this change, now that it is stored, tells which of its forked writer's changes were accepted before a cut. */
+  /**
+   * Whether this change, now that it is stored, decides which of its forked writer's changes were accepted before a cut-
+   * off.
+   */
   settles?(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array }): boolean;
 }
 
-/** What must be brought in step with the ACL once it has moved, in the same transaction. */
+/** What must be brought in line with the ACL once it has moved, in the same transaction. */
 export interface AclConsequences {
   /** Record ids that changes may have waited for. */
   named: readonly Uint8Array[];
   /** Accounts of whose changes some may have ceased to count. */
   cut: readonly Uint8Array[];
-  /** Read keys became known that were not. */
+  /** Read keys became known. */
   keys: boolean;
-  /** Changes that stand at this position or a later one may stand elsewhere now. */
+  /** Changes at this position or a later one may have another position now. */
   repositionFrom?: number;
 }
 
@@ -48,8 +51,8 @@ type RulesAnswer = { rules: DatasetRules } | { missing: string } | { unknown: tr
 export interface RulesRegistry {
   rulesFor(dataset: string, definition: string | undefined): RulesAnswer;
   /**
-   * Told of every body as it is folded, whether its change counts or not and even when its object is deleted: what it
-   * defines is known by its content and stays known. Answers the definitions that changes may have waited for.
+   * Called with every body as it is folded, whether its change counts or not, and even when its object is deleted: what the
+   * body defines is known by its content and stays known. Answers the definitions that changes may have waited for.
    */
   learn?(objectId: string, body: ChangeBody): readonly string[];
   /**
@@ -57,6 +60,9 @@ export interface RulesRegistry {
    * whatever stands in the deletion log.
    */
   endsWithItsRoot?(derivedType: string): boolean;
-  /** Whether what is learned of a dataset's changes outlives their object: their bodies are kept for those who come. */
+  /**
+   * Whether what is learned from a dataset's changes outlives their object: their bodies are then kept for replicas that
+   * come later.
+   */
   outlives?(dataset: string): boolean;
 }

@@ -2,8 +2,8 @@ import type { OpenBatch, TouchedRecord } from "./fold/commit-batch.ts";
 import type { WriteTx } from "./write-tx.ts";
 
 /**
- * Keeps device-local fields in step with what was just folded, inside the same transaction, so that a crash never parts
- * the two. Must not throw for content it does not like: that would fail everybody's commit.
+ * Keeps device-local fields in line with what was just folded, inside the same transaction, so that a crash never parts the
+ * two. Must not throw for content it does not accept: that would fail everybody's commit.
  */
 export type Reaction = (
   touched: readonly TouchedRecord[],

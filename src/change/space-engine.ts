@@ -20,12 +20,12 @@ import { createRecordReader } from "./fold/record-reader.ts";
 import { createTimeSeen } from "./fold/time-seen.ts";
 import { createChangeLog } from "./graph/change-log.ts";
 import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
-import { createArrivals } from "./intake/arrivals.ts";
 import type { ChangeChecker } from "./intake/change-checker.ts";
 import { createChangeIntake } from "./intake/change-intake.ts";
 import { createIngest } from "./intake/ingest.ts";
 import type { IngestVerdict } from "./intake/ingest-verdict.ts";
 import { DEFAULT_PARK_QUOTA, type ParkQuota } from "./intake/set-aside.ts";
+import { createUnblocked } from "./intake/unblocked.ts";
 import { createLocalVersions } from "./local-version.ts";
 import { createLocalWriter } from "./local-writer.ts";
 import type { AclConsequences, AclView, KeyRing, RulesRegistry } from "./ports.ts";
@@ -50,13 +50,13 @@ export interface ChangeEngineDeps {
   signer: Signer;
   clock: Clock;
   quota?: ParkQuota;
-  /** False where nobody ever asks for the history: its index is not kept then. Default true. */
+  /** False where nobody ever asks for the history; its index is then not kept. Default true. */
   keepsHistory?: boolean;
   /** How many ops of a record lie between two checkpoints of it. */
   checkpointEveryOps?: number;
-  /** Verifies large batches of changes on another thread; without it all are verified where they are written. */
+  /** Verifies large batches of changes on another thread. Without it all are verified where they are written. */
   checker?: ChangeChecker | undefined;
-  /** Told of a failure to commit, which also reached every waiter. */
+  /** Called with a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
 }
 
@@ -81,7 +81,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     checkpointEveryOps: deps.checkpointEveryOps,
   });
   const records = createRecordReader(store);
-  const arrivals = createArrivals(store);
+  const unblocked = createUnblocked(store);
   const time = createTimeSeen(store, clock);
   const deletions = createObjectDeletions({ spaceId, store, objects, projection, registry, time, records });
   const writerStore = {
@@ -101,12 +101,12 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     clock,
     datasetNo,
     writerStore,
-    arrivals,
+    unblocked,
   };
   const writer = createLocalWriter(local);
   const quota = deps.quota ?? DEFAULT_PARK_QUOTA;
   const judged = { spaceId, store, log, objects, projection, opener, acl, registry, writer, clock, quota, onFailure };
-  const ingest = createIngest({ ...judged, arrivals, batch, deletions });
+  const ingest = createIngest({ ...judged, unblocked, batch, deletions });
   const verdicts = createVerdicts({ changes, objects, acl, projection, onBodyMissed: deletions.missBody });
   const localVersion = createLocalVersions(clock);
   const object = (id: string) => objectIn(objects, id);
@@ -115,10 +115,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     record: records.record,
     setLocal: (of, name, id, fields) => projection.setLocal(of, name, id, fields, localVersion()),
   });
-  const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, arrivals, writer };
+  const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, unblocked, writer };
   const { queue, erasure, onCommit } = createCommits({ ...committing, onFailure });
-  const intake = createChangeIntake({ queue, ingest, arrivals, checker: deps.checker, onFailure });
-  const given = { objects, records, writer, projection, batch, arrivals, localVersion };
+  const intake = createChangeIntake({ queue, ingest, unblocked, checker: deps.checker, onFailure });
+  const given = { objects, records, writer, projection, batch, unblocked, localVersion };
   retryLaterVersions();
 
   return {
@@ -130,8 +130,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     write: <T>(run: (tx: WriteTx) => T): Promise<T> => queue.enqueue((scope) => run(createWriteTx(given, scope))),
 
     /**
-     * Takes in changes of other replicas, in any order; one verdict each. All are durable when it resolves, and what waited
-     * for them was tried again.
+     * Takes in changes of other replicas, in any order; one verdict each. When it resolves, all are durable, and the
+     * changes that waited for them have been tried again.
      */
     ingest: (many: readonly Uint8Array[]): Promise<IngestVerdict[]> => intake.take(many),
 
@@ -139,8 +139,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     background: <T>(run: () => T): Promise<T> => queue.enqueue(() => run(), "background"),
 
     /**
-     * A write that moves the ACL: `run` takes records in and answers, beside its result, what follows from them, which
-     * is carried out in the same transaction; changes that waited for it are tried behind it.
+     * A write that moves the ACL. `run` takes records in and answers, beside its result, what follows from them; this is
+     * carried out in the same transaction. Changes that waited for it are tried after it.
      */
     moveAcl: <T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> =>
       queue.enqueue((scope) => {
@@ -149,8 +149,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
         if (!consequences) return result;
         if (consequences.repositionFrom !== undefined) verdicts.repositionFrom(consequences.repositionFrom);
         verdicts.retakeOf(new Set(consequences.cut.map(bytesToHex)));
-        arrivals.noteRecords(consequences.named, scope);
-        if (consequences.keys) arrivals.noteAll("key");
+        unblocked.noteRecords(consequences.named, scope);
+        if (consequences.keys) unblocked.noteAll("key");
         return result;
       }),
 
@@ -220,9 +220,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     },
   };
 
-  /** What an earlier version of the program could not read, this one may. */
+  /** This version may be able to read what an earlier one could not. */
   function retryLaterVersions(): void {
     if (!parked.nextOfKind("version", NOTHING, NOTHING)) return;
-    queue.enqueue(() => arrivals.noteAll("version"), "background").catch((error: unknown) => onFailure?.(error));
+    queue.enqueue(() => unblocked.noteAll("version"), "background").catch((error: unknown) => onFailure?.(error));
   }
 }

@@ -10,7 +10,7 @@ import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE } from "./fold/deleti
 import type { Projection } from "./fold/projection.ts";
 import type { RecordReader } from "./fold/record-reader.ts";
 import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
-import type { Arrivals } from "./intake/arrivals.ts";
+import type { Unblocked } from "./intake/unblocked.ts";
 import type { Appended, LocalWriter } from "./local-writer.ts";
 
 /** What a write may do. Everything in it becomes durable together or not at all. */
@@ -19,7 +19,7 @@ export interface WriteTx {
   createObject(): ObjectEntry;
   ensureDerived(type: string, derivation: string): ObjectEntry;
   object(id: string): ObjectEntry | undefined;
-  /** One change to an object. Nothing of it taking effect is no reason to fail; see `Appended.effective`. */
+  /** One change to an object. It does not fail when nothing of it takes effect; see `Appended.effective`. */
   append(object: ObjectEntry, body: ChangeBody, rules: DatasetRules): Appended;
   /** Runs a part of the write that is undone alone when it throws; the error goes on to the caller. */
   attempt<T>(part: () => T): T;
@@ -34,11 +34,11 @@ export interface WriteTx {
   record(object: ObjectEntry, dataset: string, id: string): JsonObject | undefined;
   /** Is the record there at all, and how? */
   recordState(object: ObjectEntry, dataset: string, id: string): "absent" | "live" | "tombstone";
-  /** The same of many, as the store has them: those that never were are left out. */
+  /** The same for many records, as the store has them; records that never were are left out. */
   recordStates(object: ObjectEntry, dataset: string, ids: readonly string[]): Map<string, RowState>;
   /** Enters an object into the deletion log; false when it is there. Its row disappears with this commit. */
   deleteObject(object: ObjectEntry): boolean;
-  /** What this batch has done so far, earlier writes included: for caches that follow records. */
+  /** What this batch has done so far, earlier writes included; for caches that follow records. */
   touched(): readonly TouchedRecord[];
   /** A version text for what no change carries (device-local writes). */
   localVersion(): string;
@@ -50,7 +50,7 @@ interface WriteTxDeps {
   writer: LocalWriter;
   projection: Projection;
   batch: OpenBatch;
-  arrivals: Arrivals;
+  unblocked: Unblocked;
   localVersion(): string;
 }
 
@@ -60,9 +60,9 @@ export const objectIn = (objects: ObjectCache, id: string): ObjectEntry | undefi
   return digest && objects.byId(digest);
 };
 
-/** What one write is given to work with. */
+/** What a write transaction is made of. */
 export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
-  const { objects, records, writer, projection, batch, arrivals, localVersion } = deps;
+  const { objects, records, writer, projection, batch, unblocked, localVersion } = deps;
   return {
     scope,
     createObject: () => writer.createObject(scope),
@@ -71,7 +71,7 @@ export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
     append(object, body, rules) {
       const appended = writer.append(object, body, rules, scope);
       batch.countLocalChange(object.idText);
-      for (const name of appended.defined ?? []) arrivals.note("definition", utf8ToBytes(name), scope);
+      for (const name of appended.defined ?? []) unblocked.note("definition", utf8ToBytes(name), scope);
       return appended;
     },
     attempt: (part) => scope.attempt(part),

@@ -36,25 +36,25 @@ export interface AccountFilesDeps {
   isActive(spaceId: SpaceId): boolean;
   isOver(spaceId: SpaceId): boolean;
   isSettling(): boolean;
-  /** Whether many requests come in. */
+  /** Whether many requests are coming in. */
   isBusy(): boolean;
   /** Keeps an active space open while `run` runs. */
   use<R>(spaceId: SpaceId, run: () => Promise<R>): Promise<R>;
 }
 
-/** The files of an account: their bytes on this device, and what works on them behind the requests. */
+/** The files of an account: their bytes on this device, and the work on them that goes on behind the requests. */
 export interface AccountFiles {
   readonly contents: ContentStore;
   readonly cache: FileCache;
   /** Sweeps when the configuration asks for it, and fetches what is wanted. */
   readonly workers: readonly Service[];
-  /** The network as a source of chunks; answers what backs files up to it. */
+  /** Adds the network as a source of chunks; answers the backup of files to it. */
   useNetwork(store: NetworkStore): Service;
   /** A peer as a source of chunks, for as long as its link lasts. */
   usePeer(link: PeerLink, techId: SpaceId): void;
   /** Answers peers that ask for chunks. */
   readonly serveChunk: ReturnType<typeof createChunkServer>;
-  /** What a space that was just opened has of files. */
+  /** What a space that was just opened says of files. */
   open(space: Space): FileContents;
   closed(spaceId: SpaceId): void;
   /** A space has ended for this account. */
@@ -121,7 +121,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
       work.progress(0, size); // work that stands still from the beginning says how much it is, too
       return work;
     };
-  /** The network does not have a chunk of what was found to be there: others are to upload it again. */
+  /** The network does not have a chunk of a content that was found to be there: other devices are to upload it again. */
   const missedOnNetwork = ({ spaceId, rootCid }: Content): void => {
     const own = ownBySpace.get(spaceId);
     if (own?.table.content(rootCid)?.state === FILE_DURABLE) own.doubt(rootCid).catch(failed);

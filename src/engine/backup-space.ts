@@ -2,7 +2,7 @@ import type { FileContents } from "../domain/file/file-contents.ts";
 import { FILE_DURABLE } from "../protocol/file-state.ts";
 import type { BackupSpace } from "../sync/file/backup-space.ts";
 
-/** A space's files as their backup sees them. */
+/** The files of a space, as their backup sees them. */
 export function backupSpaceOf(own: FileContents): BackupSpace {
   const { space, table } = own;
   return {

@@ -32,7 +32,7 @@ export interface Engine extends EngineLifecycle {
   readonly identities: IdentityDirectory;
   readonly events: EventHub;
   readonly processes: ProcessRegistry;
-  /** Undefined without a push node. */
+  /** Undefined if no push node is configured. */
   readonly push: PushService | undefined;
   readonly joins: JoinService;
   readonly oneToOne: OneToOneService;
@@ -48,10 +48,10 @@ export interface Engine extends EngineLifecycle {
   readonly techQueries: RecordQueries;
   /** Live windows over the tech space's collections. */
   readonly techLive: LiveQueries;
-  /** The same over the rows of spaces, those that this device alone shows among them. */
+  /** The same over the rows of spaces, including those that only this device shows. */
   readonly spacesQueries: RecordQueries;
   readonly spacesLive: LiveQueries;
-  /** Changes what this account says of itself; the members of its spaces are told in the background. */
+  /** Changes what this account says of itself; the members of its spaces are notified in the background. */
   readonly changeProfile: ProfileNews["change"];
   /** An active space with its services; fails with the space resolution errors (API-11). */
   space(spaceId: string): Promise<SpaceServices>;

@@ -19,7 +19,7 @@ const ANSWERED = "space.answered";
 const HINT_CHARS = 512;
 const SECRET_BYTES = 32;
 
-/** What comes of the inbox messages that tell this account of spaces it could not know of. */
+/** What comes of the inbox messages that notify this account of spaces it could not know of. */
 export function takeInvitationMessages(deps: {
   inboxMessages: Pick<InboxMessages, "onMessage">;
   claims: Pick<SpaceClaims, "add">;
@@ -52,11 +52,11 @@ export function takeInvitationMessages(deps: {
       ...(name === undefined ? {} : { name }),
     });
   });
-  // Whose space it is, is said by the verified sender alone.
+  // Whose space it is, only the verified sender says.
   inboxMessages.onMessage(ONE_TO_ONE, async (from, body) => deps.oneToOne.registerIncoming(from, hintIn(body)));
 }
 
-/** Inbox messages that tell accounts of spaces they could not know of. */
+/** Inbox messages that notify accounts of spaces they could not know of. */
 export function createInvitationMessages(deps: {
   inboxMessages: Pick<InboxMessages, "send">;
   profile(): DisplayHint | undefined;
@@ -82,7 +82,7 @@ export function createInvitationMessages(deps: {
   };
 }
 
-/** What somebody says of itself or a space, as much of it as is shown. */
+/** What somebody says of itself or of a space, as much of it as is shown. */
 function hintIn(body: JsonObject): DisplayHint {
   const hint: DisplayHint = {};
   for (const field of ["name", "description", "iconCid"] as const) {

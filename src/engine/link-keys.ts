@@ -1,5 +1,5 @@
-import { inviteLinkKeyOf, linkKeyOf, pairLinkKeyOf } from "../acl/space-keys.ts";
-import type { MemberState } from "../acl/state.ts";
+import { inviteLinkKeyOf, linkKeyOf, pairLinkKeyOf } from "../acl/record/space-keys.ts";
+import type { MemberState } from "../acl/reducer/state.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
@@ -12,32 +12,33 @@ interface LinkKey {
 }
 
 /**
- * The keys by which peers on the LAN recognise the spaces that they share with this account. Kept from the first space
- * that is opened on, whether or not there is a LAN yet: a space is opened once, and says its keys only then.
+ * The keys by which peers on the LAN recognise the spaces that they share with this account. They are kept from the first
+ * opened space on, whether or not there is a LAN yet, because a space gives its keys only when it is opened, and that is
+ * once.
  */
 export type LinkKeys = ReturnType<typeof createLinkKeys>;
 
-/** How many members are recognised one by one, former ones last; beyond, the present read key has to do. */
+/** How many members are recognised one by one, former members last. Beyond that number the present read key has to do. */
 const PAIRS = 64;
-/** How many guest keys that were revoked are still recognised, so that who read by them hears of it. */
+/** How many revoked guest keys are still recognised, so that guests who read by them learn of it. */
 const GUEST_KEYS = 8;
 /**
- * How long who lost membership, or the guest key, may still recognise the space: it is served the ACL log, which
- * says so, and no content.
+ * How long an account that lost its membership, or a holder of a revoked guest key, may still recognise the space: it is
+ * served the ACL log, which says so, and no content.
  */
 const FADE_MS = 20_000;
 
 /** `placeOf`: what the token says by which a space is joined, or was. */
 export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => SpacePlace | undefined) {
   const keysBySpace = new Map<SpaceId, Uint8Array[]>();
-  /** Shown while a space is looked for that is not held here. */
+  /** Shown while this account looks for a space that is not held here. */
   const shown = new Set<LinkKey>();
   const listeners = new Set<(atOnce: boolean) => void>();
-  const tell = (atOnce = false): void => {
+  const notify = (atOnce = false): void => {
     for (const listener of listeners) listener(atOnce);
   };
 
-  /** Keys that are no longer a space's: whoever was known by them alone is told why before the link ends. */
+  /** Keys that a space no longer has. A peer that was known by them alone is sent the reason before the link ends. */
   const fading = new Set<LinkKey>();
   const timers = new Set<ReturnType<typeof setTimeout>>();
   const fade = (keys: readonly LinkKey[]): void => {
@@ -46,7 +47,7 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
     const timer = setTimeout(() => {
       timers.delete(timer);
       for (const key of keys) fading.delete(key);
-      tell();
+      notify();
     }, FADE_MS);
     timers.add(timer);
   };
@@ -60,7 +61,7 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
       ...fading,
       ...shown,
     ],
-    /** `atOnce`: somebody waits for who is recognised by it. */
+    /** `atOnce`: somebody is waiting to be recognised by it. */
     onChange: (listener: (atOnce: boolean) => void): void => void listeners.add(listener),
     /** A space was opened, or its keys or members changed. */
     spaceChanged(space: Space): void {
@@ -70,20 +71,20 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
       keysBySpace.set(space.id, keys);
       const former = known.filter((key) => !keys.some((other) => equalBytes(key, other)));
       fade(former.map((key) => ({ spaceId: space.id, key })));
-      tell();
+      notify();
     },
     spaceEnded(spaceId: SpaceId): void {
       for (const one of fading) if (one.spaceId === spaceId) fading.delete(one);
-      if (keysBySpace.delete(spaceId)) tell();
+      if (keysBySpace.delete(spaceId)) notify();
     },
-    /** Peers may recognise us by this key, too, until the result is called. */
+    /** Peers may recognise this account by this key as well, until the result is called. */
     show(spaceId: SpaceId, key: Uint8Array): () => void {
       const one = { spaceId, key };
       shown.add(one);
-      tell(true);
+      notify(true);
       return () => {
         shown.delete(one);
-        tell();
+        notify();
       };
     },
     close(): void {
@@ -93,9 +94,9 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
 }
 
 /**
- * Whoever holds the present read key has the first; the secret of two members lets one that missed a change of keys back
- * in, and tells one that missed its own removal of it: it is served the ACL log, which says so, and no content. Who
- * holds an invite or the guest key finds the space by it.
+ * Every holder of the present read key has the first of them. The shared secret of two members lets in again one that missed
+ * a change of keys; one that missed its own removal is served the ACL log, which says so, and no content. A holder of an
+ * invite or the guest key finds the space by that key.
  */
 function linkKeysOf(space: Space, account: Account): Uint8Array[] {
   const { state } = space.acl;
@@ -112,18 +113,18 @@ function linkKeysOf(space: Space, account: Account): Uint8Array[] {
   return keys;
 }
 
-/** Who was a member, and has to hear that it is none. */
+/** Accounts that were members, and have to learn that they no longer are. */
 const isFormer = (member: MemberState): boolean =>
   ["removed", "removing"].includes(member.status) && !isFormerGuest(member);
 
 const isFormerGuest = ({ status, history }: MemberState): boolean =>
   status === "removed" && history.some(({ permission }) => permission === "guest");
 
-/** Who was declined never had a permission, and comes behind those who had. */
+/** Accounts that were declined never had a permission, and come after those that had. */
 const latestFirst = (members: readonly MemberState[]): MemberState[] =>
   members.toReversed().sort((a, b) => (b.history.at(-1)?.pos ?? -1) - (a.history.at(-1)?.pos ?? -1));
 
-/** While one is let in nowhere yet, the token alone makes one known to the space's members. Tokens come and go. */
+/** An account that is not let in yet is known to the space's members by the token alone. Tokens come and go. */
 function tokenKeys(place: SpacePlace | undefined): Uint8Array[] {
   return place ? [place.linkKey] : [];
 }

@@ -28,7 +28,7 @@ test("[profile] what is told while a new one is being written down settles nothi
     async setProfile(next: Profile) {
       // The space's row is written to at this moment, which has its members told again.
       commit({ touched: [{ dataset: SPACES_RULES.name, recordId: "space" }] });
-      await until(() => Promise.resolve(told.length > 0), "the telling");
+      await until(() => Promise.resolve(told.length > 0), "the notifying");
       await Bun.sleep(0);
       profile = next;
     },

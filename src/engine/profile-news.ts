@@ -5,13 +5,13 @@ import type { Log } from "../base/log.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 
-/** Kept in the store of the account's space: the spaces whose members are still to be told, as a JSON list. */
-const UNTOLD = "profile.untold";
+/** Kept in the store of the account's space: the spaces whose members are still to be notified, as a JSON list. */
+const UNNOTIFIED = "profile.unnotified";
 const RETRY_MS = 30_000;
 
 /**
- * What one says of oneself, told to the members of every space that one is in or asks to join. Which are still to be told
- * is durable before the profile changes, so that neither a crash nor a network that fails leaves some with the old one.
+ * Notifies the members of every space that this account is in, or asks to join, of its profile. Which spaces are still to be
+ * notified is durable before the profile changes, so that neither a crash nor a failing network leaves some with the old one.
  */
 export function createProfileNews(deps: {
   tech: TechSpace;
@@ -24,91 +24,94 @@ export function createProfileNews(deps: {
 }) {
   const { tech, spaces, log } = deps;
   const { engine } = tech.space;
-  const stored = engine.store.meta(UNTOLD);
-  const untold = new Set<SpaceId>(stored ? (JSON.parse(Buffer.from(stored).toString()) as SpaceId[]) : []);
-  /** Counts the profiles, so that telling an older one settles nothing. */
+  const stored = engine.store.meta(UNNOTIFIED);
+  const unnotified = new Set<SpaceId>(stored ? (JSON.parse(Buffer.from(stored).toString()) as SpaceId[]) : []);
+  /** Counts the profiles, so that sending an older one settles nothing. */
   let generation = 0;
-  /** How many are on their way: what is told meanwhile may still be the one before. */
+  /** How many changes of the profile are under way: what is sent meanwhile may still be the profile before. */
   let changing = 0;
-  let telling: Promise<void> | undefined;
+  let notifying: Promise<void> | undefined;
   let more = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let closed = false;
 
   const save = (): Promise<void> =>
     engine.write(() => {
-      if (untold.size === 0) engine.store.dropMeta(UNTOLD);
-      else engine.store.putMeta(UNTOLD, Buffer.from(JSON.stringify([...untold])));
+      if (unnotified.size === 0) engine.store.dropMeta(UNNOTIFIED);
+      else engine.store.putMeta(UNNOTIFIED, Buffer.from(JSON.stringify([...unnotified])));
     });
 
-  /** Whether the members know by now, or there are none to tell. */
-  const tellOne = async (spaceId: SpaceId): Promise<boolean> => {
+  /** Whether the members have the profile now, or there are none to notify. */
+  const notifyOne = async (spaceId: SpaceId): Promise<boolean> => {
     const { status } = spaces.info(spaceId);
-    if (status === "joining") return false; // told when it is active
+    if (status === "joining") return false; // notified when it is active
     if (status === "active") await (await spaces.open(spaceId)).members.profileChanged();
     return true;
   };
 
-  const tellAll = async (): Promise<void> => {
-    const before = untold.size;
+  const notifyAll = async (): Promise<void> => {
+    const before = unnotified.size;
     let failed = false;
-    for (const spaceId of untold) {
+    for (const spaceId of unnotified) {
       if (closed) return;
-      const told = generation;
+      const sent = generation;
       try {
-        if ((await tellOne(spaceId)) && told === generation && changing === 0) untold.delete(spaceId);
+        if ((await notifyOne(spaceId)) && sent === generation && changing === 0) unnotified.delete(spaceId);
       } catch (error) {
         failed = true;
         if (!(error instanceof SvcError && error.code.startsWith("space.")))
-          log.warn("the members of a space were not told of the profile; it is tried again", { err: error, spaceId });
+          log.warn("the members of a space were not notified of the profile; it is tried again", {
+            err: error,
+            spaceId,
+          });
       }
     }
-    if (untold.size !== before) await save();
+    if (unnotified.size !== before) await save();
     clearTimeout(timer);
-    if (failed && !closed) timer = setTimeout(tell, RETRY_MS);
+    if (failed && !closed) timer = setTimeout(notify, RETRY_MS);
   };
 
-  /** One after the other; what comes meanwhile is done after it. */
-  const tell = (): void => {
-    more = telling !== undefined;
-    if (closed || more || untold.size === 0) return;
-    telling = tellAll()
-      .catch((error: unknown) => log.error("telling the profile failed", { err: error }))
+  /** One after the other; a change that comes meanwhile is sent after it. */
+  const notify = (): void => {
+    more = notifying !== undefined;
+    if (closed || more || unnotified.size === 0) return;
+    notifying = notifyAll()
+      .catch((error: unknown) => log.error("notifying others of the profile failed", { err: error }))
       .finally(() => {
-        telling = undefined;
-        if (more) tell();
+        notifying = undefined;
+        if (more) notify();
       });
   };
 
   const stop = engine.onCommit(({ touched }) => {
     const moved = touched.some(
-      ({ dataset, recordId }) => dataset === SPACES_RULES.name && untold.has(recordId as SpaceId),
+      ({ dataset, recordId }) => dataset === SPACES_RULES.name && unnotified.has(recordId as SpaceId),
     );
-    if (moved) tell();
+    if (moved) notify();
   });
 
   return {
-    /** Changes the profile; its members hear of it in the background. */
+    /** Changes the profile; members are notified in the background. */
     async change(profile: Profile): Promise<void> {
       changing++;
       try {
         for (const { id, status } of spaces.list("all"))
-          if (status === "active" || status === "joining") untold.add(id as SpaceId);
+          if (status === "active" || status === "joining") unnotified.add(id as SpaceId);
         await save();
         await tech.setProfile(profile);
       } finally {
         changing--;
         generation++;
       }
-      tell();
+      notify();
     },
     /** Goes on with what an earlier run began. */
-    start: tell,
+    start: notify,
     async close(): Promise<void> {
       closed = true;
       stop();
       clearTimeout(timer);
-      await telling;
+      await notifying;
     },
   };
 }

@@ -32,7 +32,7 @@ interface PushDeps {
   readonly opened: OpenAccount;
   readonly workers: Pick<Services, "add">;
   readonly events: SpaceEvents;
-  /** What is built upon an active space. */
+  /** What push builds on an active space. */
   space(spaceId: string): Promise<Pick<SpaceServices, "queries">>;
   readonly clock: Clock;
   readonly log: Log;
@@ -59,7 +59,8 @@ export function createPush(deps: PushDeps): PushService | undefined {
         if (space.id === tech.space.id) followAccount(push, space, batch);
         else followSpace(push, account, space, batch);
       } catch (error) {
-        // A full disk, say: what was written is committed, and whoever wrote it is not to fail for a notification's sake.
+        // On a full disk, for example: what was written is committed, and a notification that fails must not fail the
+        // writer.
         deps.log.error("a notification could not be queued", { err: error, spaceId: space.id });
       }
     }),
@@ -108,14 +109,19 @@ function followSpace(push: PushService, account: Account, space: Space, batch: C
   }
 }
 
-/** Where a batch is messages alone and as many changes as this device made, nobody has to be asked whose each one is. */
+/**
+ * If a batch holds only messages, and as many changes as this device made, none of them has to be checked for its author.
+ */
 const countChanges = (touched: readonly TouchedRecord[]): number =>
   new Set(touched.filter(({ synced }) => synced).map(({ versionId }) => versionId)).size;
 
-/** Whether an object's row names the type of chats, as a look without parsing: rows are written often, chats made rarely. */
+/**
+ * Whether an object's row names the type of chats. It looks without parsing, because rows are written often and chats are
+ * made rarely.
+ */
 const mayBeChat = (doc: string | null): boolean => doc?.includes('"chat"') ?? false;
 
-/** Whether it was this device's own change that did it, and not another device's of the account. */
+/** Whether this device's own change did it, and not one of another device of the account. */
 function isWrittenHere({ engine, accountKey }: Space, record: TouchedRecord): boolean {
   const writer = record.synced ? engine.writerId() : undefined;
   if (!writer) return false;

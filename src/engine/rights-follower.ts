@@ -1,5 +1,5 @@
-import { completeRemovals } from "../acl/actions.ts";
-import type { AclBuild } from "../acl/compose.ts";
+import { completeRemovals } from "../acl/compose/actions.ts";
+import type { AclBuild } from "../acl/compose/compose.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { IdentityDirectory } from "../domain/identity/identity-directory.ts";
@@ -7,35 +7,35 @@ import { rosterIn } from "../space/pair-profiles.ts";
 import { ownCutCount } from "../space/replica/cut-changes.ts";
 import type { Space } from "../space/space.ts";
 
-/** An owner's devices do not all complete a removal at once: whoever comes first spares the others the work. */
+/** An owner's devices do not all complete a removal at the same time: the first to do it spares the others the work. */
 const OWNER_SPREAD_MS = 1_000;
 const ADMIN_AFTER_MS = 5_000;
 
 interface RightsFollowerDeps {
   identities: Pick<IdentityDirectory, "setMembers" | "setProfile">;
   changeAcl(space: Space, build: AclBuild): Promise<unknown>;
-  /** Whether the space is over for this account, and kept only until those concerned have heard of it. */
+  /** Whether the space is over for this account, and kept only until everybody concerned has been notified. */
   isOver(spaceId: SpaceId): boolean;
   log: Log;
 }
 
 /**
- * What an account's server does when a space's ACL log has moved: the directory of identities is brought in step, and who left by itself
- * is removed for good.
+ * What an account's server does when a space's ACL log has moved: it brings the directory of identities in line, and
+ * completes the removal of members who left by themselves.
  */
 export function createRightsFollower(deps: RightsFollowerDeps) {
   const { identities } = deps;
   const timers = new Map<SpaceId, ReturnType<typeof setTimeout>>();
-  /** What was told of each member, so that spaces that know different things do not overwrite each other for nothing. */
-  const toldBySpace = new Map<SpaceId, Map<AccountId, string>>();
+  /** What was last reported of each member, so that spaces that know different things do not overwrite each other for nothing. */
+  const reportedBySpace = new Map<SpaceId, Map<AccountId, string>>();
 
   const follow = (space: Space): void => {
     if (space.role() === "none" || deps.isOver(space.id)) {
       identities.setMembers(space.id, []);
       return;
     }
-    const told = toldBySpace.get(space.id) ?? new Map<AccountId, string>();
-    toldBySpace.set(space.id, told);
+    const reported = reportedBySpace.get(space.id) ?? new Map<AccountId, string>();
+    reportedBySpace.set(space.id, reported);
     const members = rosterIn(space).filter(({ status, permission }) => status === "active" && permission !== "guest");
     identities.setMembers(
       space.id,
@@ -45,13 +45,13 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
       if (!metadata) continue;
       const { profileKey: _, ...profile } = metadata;
       const text = JSON.stringify(profile);
-      if (told.get(identity) === text) continue;
-      told.set(identity, text);
+      if (reported.get(identity) === text) continue;
+      reported.set(identity, text);
       identities.setProfile(identity, profile);
     }
   };
 
-  /** Nobody but who may act finds something to do. */
+  /** Only an account that may act finds something to do. */
   const completeSoon = (space: Space): void => {
     const role = space.role();
     const leaving = [...space.acl.state.members.values()].some(({ status }) => status === "removing");
@@ -73,8 +73,8 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
 
   /** How many of this account's changes were known to be cut. */
   const cutBySpace = new Map<SpaceId, number>();
-  /** Whoever loses the right to write is told what was lost with it. */
-  const tellCut = (space: Space): void => {
+  /** An account that loses the right to write is notified of what it lost with that. */
+  const notifyCut = (space: Space): void => {
     const count = ownCutCount(space);
     const before = cutBySpace.get(space.id);
     cutBySpace.set(space.id, count);
@@ -88,13 +88,13 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
   return {
     moved(space: Space): void {
       follow(space);
-      tellCut(space);
+      notifyCut(space);
       completeSoon(space);
     },
     ended(spaceId: SpaceId): void {
       clearTimeout(timers.get(spaceId));
       timers.delete(spaceId);
-      toldBySpace.delete(spaceId);
+      reportedBySpace.delete(spaceId);
       cutBySpace.delete(spaceId);
       identities.setMembers(spaceId, []);
     },

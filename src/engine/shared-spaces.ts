@@ -2,7 +2,7 @@ import type { SpaceId } from "../base/ids.ts";
 import type { Space } from "../space/space.ts";
 import type { SpaceEvents } from "../space/space-events.ts";
 
-/** Which of the spaces that were open have members besides this account. */
+/** Which of the spaces that were open have other members. */
 export function createSharedSpaces(events: SpaceEvents): { has(spaceId: SpaceId): boolean } {
   const shared = new Set<SpaceId>();
   const note = (space: Space): void => {

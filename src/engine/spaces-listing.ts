@@ -20,8 +20,8 @@ const NO_CHANGE = new Uint8Array(0);
 
 /**
  * The rows of spaces as callers query and watch them: those that the account's devices share, and those that wait for an
- * answer on this device alone. A copy in memory, brought in step after every commit; what it offers is the part of an engine
- * that queries and live windows work on.
+ * answer on this device alone. It is a copy in memory, brought in line after every commit. It offers the part of an engine
+ * on which queries and live windows work.
  */
 export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore; clock: Clock }) {
   const { tech, store } = deps;
@@ -31,7 +31,10 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
   const collectionId = rows.collectionId(tech.index.no, listing.datasetNo(SPACES_RULES.name));
   const listeners = new Set<(batch: CommitBatch) => void>();
 
-  /** The row that only this device has, unless the account has one by now. No change made it: it is older than all. */
+  /**
+   * The row that only this device has, unless the account has one by now. No change made it, so it counts as older than
+   * all.
+   */
   const pendingRow = (spaceId: string): string | null => {
     const text = store.pendingSpace(spaceId);
     if (text === undefined) return null;
@@ -60,7 +63,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     return versionOf(Number.MAX_SAFE_INTEGER, stamp);
   };
 
-  const tell = (touched: TouchedRecord[]): void => {
+  const notify = (touched: TouchedRecord[]): void => {
     if (touched.length === 0) return;
     for (const listener of [...listeners]) listener({ touched, objects: new Set(), localChanges: 0 });
   };
@@ -68,7 +71,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
   const touchedRow = (spaceId: string, doc: string | null, of?: TouchedRecord): TouchedRecord[] => {
     const before = show(spaceId, doc);
     if (before === doc) return [];
-    // What a change did says how one row became the other only where both are the account's.
+    // What a change did explains how a row became another one only if both are the account's.
     const continues = of !== undefined && before !== null && before === of.before;
     const effects: Effect[] = continues
       ? of.effects
@@ -99,11 +102,11 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
 
   const stopShared = shared.onCommit(({ touched }) => {
     const of = touched.filter(({ dataset }) => dataset === SPACES_RULES.name);
-    tell(of.flatMap((one) => touchedRow(one.recordId, one.doc ?? pendingRow(one.recordId), one)));
+    notify(of.flatMap((one) => touchedRow(one.recordId, one.doc ?? pendingRow(one.recordId), one)));
   });
   const stopPending = store.onPending((spaceId) => {
     const row = shared.record(tech.index, SPACES_RULES.name, spaceId);
-    tell(row ? [] : touchedRow(spaceId, pendingRow(spaceId)));
+    notify(row ? [] : touchedRow(spaceId, pendingRow(spaceId)));
   });
 
   const engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf" | "onCommit"> = {
@@ -117,7 +120,10 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     },
   };
 
-  /** Nobody else can read what is in this process's memory, and it is small: what would be read aside is read here. */
+  /**
+   * Nobody else can read this process's memory, and the listing is small: reads that would go to another thread are done
+   * here.
+   */
   const readers: Pick<ReaderPool, "run"> = {
     run: async (_path, job) => {
       if (job.kind !== "query") throw svcError("internal");

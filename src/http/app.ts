@@ -7,12 +7,12 @@ import { addCorsHeaders, preflightResponse } from "./cors.ts";
 import { createDispatch, type RequestInfo } from "./dispatch.ts";
 import { errorResponse } from "./error-response.ts";
 import { type GuardRules, guardRequest } from "./guard.ts";
+import type { InnerStreams } from "./inner-streams.ts";
 import { createPathMatcher, type PathMatcher } from "./path-match.ts";
 import { createRefusedOrigins } from "./refused-origins.ts";
 import { JSON_CONTENT_TYPE } from "./reply.ts";
 import type { Route } from "./route.ts";
 import type { ServerHandle } from "./server-handle.ts";
-import type { InnerStreams } from "./stream-carrier.ts";
 
 const PAGE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
@@ -73,11 +73,11 @@ export function createApp(deps: AppDeps): App {
   function innerStreams(request: Request, requestId: string, log: Log): InnerStreams {
     const inner: InnerStreams = {
       fault: (asked) => streamFault(asked, request.url, streams),
-      open(asked, carrier, signal) {
+      open(asked, outer, signal) {
         const { href, pathname } = new URL(asked.path, request.url);
         const sent = asked.method === "GET" || asked.body === undefined ? {} : jsonBody(asked.body);
         const opening = new Request(href, { method: asked.method, signal, ...sent });
-        return routed(opening, pathname, { requestId, log, inner, carrier }).catch((thrown: unknown) =>
+        return routed(opening, pathname, { requestId, log, inner, outer }).catch((thrown: unknown) =>
           errorResponse(thrown, log),
         );
       },

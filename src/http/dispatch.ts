@@ -4,6 +4,7 @@ import type { Engine } from "../engine/engine.ts";
 import { svcError } from "../protocol/errors.ts";
 import { readJsonBody } from "./body-reader.ts";
 import { errorResponse } from "./error-response.ts";
+import type { InnerStreams, OuterStream } from "./inner-streams.ts";
 import { refuseNilId } from "./nil-id.ts";
 import { createQueryReader } from "./query-string.ts";
 import { JsonText, jsonResponse, Reply } from "./reply.ts";
@@ -11,7 +12,6 @@ import { createReplyCheck } from "./reply-check.ts";
 import type { OpenRouteContext, Route, RouteContext } from "./route.ts";
 import { createBodyCheck } from "./schema-check.ts";
 import type { ServerHandle } from "./server-handle.ts";
-import type { InnerStreams, StreamCarrier } from "./stream-carrier.ts";
 
 export interface DispatchDeps {
   readonly host: AccountHost;
@@ -25,7 +25,7 @@ export interface RequestInfo {
   readonly requestId: string;
   readonly log: Log;
   readonly inner: InnerStreams;
-  readonly carrier?: StreamCarrier;
+  readonly outer?: OuterStream;
 }
 
 type Dispatch = (request: Request, params: Record<string, string>, info: RequestInfo) => Promise<Response>;
@@ -78,7 +78,7 @@ class HandlerContext implements RouteContext<unknown, unknown, unknown>, OpenRou
   readonly requestId: string;
   readonly log: Log;
   readonly server: ServerHandle;
-  readonly carrier: StreamCarrier | undefined;
+  readonly outer: OuterStream | undefined;
   readonly inner: InnerStreams;
   readonly host: AccountHost;
   /** Present whenever the route is not open: `createDispatch` has answered 401 otherwise. */
@@ -100,7 +100,7 @@ class HandlerContext implements RouteContext<unknown, unknown, unknown>, OpenRou
     this.request = request;
     this.requestId = info.requestId;
     this.log = info.log;
-    this.carrier = info.carrier;
+    this.outer = info.outer;
     this.inner = info.inner;
     this.server = server;
     this.host = host;

@@ -3,7 +3,7 @@ import { SvcError, svcError } from "../protocol/errors.ts";
 import { storageFault } from "../protocol/storage-fault.ts";
 import { jsonResponse } from "./reply.ts";
 
-/** The one place where anything thrown becomes an answer: what is not an `SvcError` is `internal`, told to the log alone. */
+/** The one place where anything thrown becomes an answer: what is not an `SvcError` is `internal`, and only the log says more. */
 export function errorResponse(thrown: unknown, log: Log): Response {
   const error = toSvcError(thrown);
   logRefusal(error, thrown, log);

@@ -91,7 +91,7 @@ export class EventConnection implements OpenStream {
   /** Hands the reader what there is, waiting for something if need be. One pull is answered by one chunk. */
   private async fill(): Promise<void> {
     this.activeMs = performance.now();
-    this.tellWritten();
+    this.notifyWritten();
     while (!this.disposed) {
       const chunk = this.outlet.take() ?? (this.keepaliveDue ? KEEPALIVE_FRAME : undefined);
       this.keepaliveDue = false;
@@ -107,7 +107,7 @@ export class EventConnection implements OpenStream {
     }
   }
 
-  private tellWritten(): void {
+  private notifyWritten(): void {
     for (const resolve of this.afterWrite.splice(0)) resolve();
   }
 
@@ -127,7 +127,7 @@ export class EventConnection implements OpenStream {
     this.disposed = true;
     this.registry.remove(this);
     this.outlet.stop();
-    this.tellWritten();
+    this.notifyWritten();
     this.wake();
   }
 }

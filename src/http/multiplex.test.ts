@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { encodeFrame } from "../protocol/sse-frames.ts";
+import type { InnerStreams } from "./inner-streams.ts";
 import { Multiplex } from "./multiplex.ts";
-import type { InnerStreams } from "./stream-carrier.ts";
 import type { StreamFeed, StreamSink } from "./stream-source.ts";
 
 interface Opened {
@@ -17,9 +17,9 @@ function multiplexed(limits = { bytes: 1000, openings: 4 }) {
   const opened: Opened[] = [];
   const inner: InnerStreams = {
     fault: () => undefined,
-    async open({ id, path }, carrier) {
+    async open({ id, path }, outer) {
       if (path === "/refused") return Response.json({ error: { code: "object.not_found" } }, { status: 404 });
-      await carrier.carry({
+      await outer.carry({
         capacity: 1000,
         overflow: "close",
         start: async (sink) => {

@@ -2,7 +2,7 @@ import { LIMITS } from "../protocol/limits.ts";
 import { type CloseReason, encodeFrame, encodeFrameText, multiplexedFrame } from "../protocol/sse-frames.ts";
 import type { SubscriptionRequest } from "../protocol/stream.ts";
 import type { StreamOutlet } from "./event-connection.ts";
-import type { InnerStreams } from "./stream-carrier.ts";
+import type { InnerStreams } from "./inner-streams.ts";
 import type { StreamSource } from "./stream-source.ts";
 import { Subscription } from "./subscription.ts";
 

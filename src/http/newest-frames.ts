@@ -1,7 +1,7 @@
 import { encodeFrame } from "../protocol/sse-frames.ts";
 import type { StreamSink } from "./stream-source.ts";
 
-/** States told to a reader of which only the newest of each thing counts. */
+/** States for a reader; only the newest state of each thing counts. */
 export interface NewestFrames<T> {
   /** Tells a state. One of the same thing that the reader has not taken yet is dropped for it, and counted. */
   put(key: string, state: T): void;
@@ -9,7 +9,7 @@ export interface NewestFrames<T> {
   pull(): Uint8Array | undefined;
 }
 
-/** Frames of one event name. However much happens at once, what a reader is told last of each thing is true. */
+/** Frames of one event name. However much happens at once, the last state that a reader gets of each thing is true. */
 export function createNewestFrames<T>(event: string, sink: StreamSink): NewestFrames<T> {
   const waiting = new Map<string, T>();
   let dropped = 0;

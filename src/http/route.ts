@@ -52,9 +52,9 @@ import type { Log } from "../base/log.ts";
 import type { AccountHost } from "../engine/account/account-host.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
+import type { InnerStreams, OuterStream } from "./inner-streams.ts";
 import type { JsonText, Reply } from "./reply.ts";
 import type { ServerHandle } from "./server-handle.ts";
-import type { InnerStreams, StreamCarrier } from "./stream-carrier.ts";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
@@ -107,7 +107,7 @@ export interface BaseContext<Params, Query, Body> {
   readonly log: Log;
   readonly server: ServerHandle;
   /** Where the frames of a stream go that was asked for inside another one; `openStream` sees to it. */
-  readonly carrier: StreamCarrier | undefined;
+  readonly outer: OuterStream | undefined;
   /** The streams that one of this request may carry. */
   readonly inner: InnerStreams;
 }

@@ -1,6 +1,6 @@
 import { EventConnection } from "./event-connection.ts";
+import type { OuterStream } from "./inner-streams.ts";
 import type { BaseContext } from "./route.ts";
-import type { StreamCarrier } from "./stream-carrier.ts";
 import type { StreamSource } from "./stream-source.ts";
 import { Subscription } from "./subscription.ts";
 
@@ -14,13 +14,13 @@ const WRITE_BYTES = 64 << 10;
  */
 export async function openStream(
   ctx: Pick<BaseContext<unknown, unknown, unknown>, "request" | "server"> & {
-    readonly carrier?: StreamCarrier | undefined;
+    readonly outer?: OuterStream | undefined;
   },
   source: StreamSource,
 ): Promise<Response> {
-  const { request, server, carrier } = ctx;
-  if (carrier) {
-    await carrier.carry(source);
+  const { request, server, outer } = ctx;
+  if (outer) {
+    await outer.carry(source);
     return new Response(null);
   }
   server.streams.admit();

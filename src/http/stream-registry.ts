@@ -31,7 +31,7 @@ interface OpenMultiplex {
 export interface StreamRegistry extends Disposable {
   readonly size: number;
   readonly times: StreamTimes;
-  /** Those that carry others, by the id their `ready` tells. */
+  /** Streams that carry others, by the id that their `ready` frame says. */
   readonly multiplexById: Map<string, OpenMultiplex>;
   /** Throws server.unavailable when too many are open or the server stops. */
   admit(): void;

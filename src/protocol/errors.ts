@@ -1,3 +1,5 @@
+import { type Refusal, refusalText } from "./refusals.ts";
+
 /**
  * The closed set of errors the service answers with (API-6). A code has one status; the places that may
  * answer with another one (`property.not_found`, `type.not_found` in a body) pass it explicitly.
@@ -204,16 +206,22 @@ export class SvcError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly details: ErrorDetails | undefined;
+  /** Why, as code and facts, where a rule of the table of refusals says so; the message then words it. */
+  readonly refusal: Refusal | undefined;
 
   constructor(
     code: ErrorCode,
-    options: { message?: string; details?: ErrorDetails; status?: number; cause?: unknown } = {},
+    options: { message?: string; details?: ErrorDetails; refusal?: Refusal; status?: number; cause?: unknown } = {},
   ) {
     const { status, message } = ERROR_RULES[code];
-    super(options.message ?? message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(
+      options.message ?? (options.refusal ? refusalText(options.refusal) : message),
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
     this.code = code;
     this.status = options.status ?? status;
     this.details = options.details;
+    this.refusal = options.refusal;
   }
 
   toBody(): ErrorBody {
@@ -228,4 +236,37 @@ export interface ErrorBody {
 /** Shorthand for the common throw: `throw svcError("space.not_found", { spaceId })`. */
 export function svcError(code: ErrorCode, details?: ErrorDetails, message?: string): SvcError {
   return new SvcError(code, { ...(details ? { details } : {}), ...(message ? { message } : {}) });
+}
+
+/** The same with a message that words the refusal, in code and facts, that is the reason. */
+export function refusedAs(code: ErrorCode, details: ErrorDetails, why: Refusal): SvcError {
+  return new SvcError(code, { details, refusal: why });
+}
+
+/** How a message says which part of the request is refused. */
+const PART_MESSAGES = {
+  reason: (_part: string, reason: string) => reason,
+  colon: (part: string, reason: string) => `${part}: ${reason}`,
+  is: (part: string, reason: string) => `${part} is ${reason}`,
+  refused: (part: string, reason: string) => `${part} is refused: ${reason}`,
+  it: (part: string, reason: string) => `The field ${part} is refused: it ${reason}`,
+  field: (part: string, reason: string) => `The field ${part} is refused: ${reason}`,
+  takes: (part: string, reason: string) => `${part} is refused: it takes ${reason}`,
+} as const;
+
+/** A part of the request, named in `details` under its `field` or `path`, is refused: `details.reason` words why. */
+export function refusedPart(
+  code: ErrorCode,
+  part: { readonly field: string } | { readonly path: string },
+  why: Refusal,
+  how: keyof typeof PART_MESSAGES,
+): SvcError {
+  const reason = refusalText(why);
+  const name = "field" in part ? part.field : part.path;
+  return new SvcError(code, { details: { ...part, reason }, message: PART_MESSAGES[how](name, reason), refusal: why });
+}
+
+/** What is written is refused by the rules of its dataset. */
+export function validationFault(where: { readonly dataset: string; readonly path?: string }, why: Refusal): SvcError {
+  return refusedAs("dataset.validation", { ...where, reason: refusalText(why) }, why);
 }

@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { EVENT_TYPE_GRAMMAR, TARGET_GRAMMAR } from "./event-grammar.ts";
 import type { Json } from "./json.ts";
 import { named, oneOf, strict } from "./schema.ts";
 
@@ -9,9 +10,6 @@ export type EventScope = (typeof EVENT_SCOPES)[number];
 const TYPE = /^[a-z0-9_]+(\.[a-z0-9_]+)*$/;
 const TARGET = /^[A-Za-z0-9._-]{1,128}$/;
 const MAX_TYPE_CHARS = 128;
-
-export const EVENT_TYPE_GRAMMAR = "is a dotted slug of a-z, 0-9 and _, at most 128 characters";
-export const TARGET_GRAMMAR = "is 1 to 128 of A-Z, a-z, 0-9, dot, _ and -";
 
 export function isEventType(text: string): boolean {
   return text.length <= MAX_TYPE_CHARS && TYPE.test(text);

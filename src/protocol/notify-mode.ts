@@ -1,3 +1,3 @@
-/** Which messages somebody is told of: of a space (its settings) and of one chat (`chat.notifyMode`). */
+/** Which messages somebody is notified of: in a space (its settings) and in one chat (`chat.notifyMode`). */
 export const NOTIFY_MODES = ["all", "mentions", "none"] as const;
 export type NotifyMode = (typeof NOTIFY_MODES)[number];

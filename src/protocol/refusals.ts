@@ -1,5 +1,6 @@
 import type { Json } from "./json.ts";
 import { LIMITS } from "./limits.ts";
+import { REQUEST_WORDS } from "./request-words.ts";
 
 /** What a change waits for besides other changes and records. */
 const WAITED_FOR = { key: "read key", definition: "definition", version: "version" } as const;
@@ -29,10 +30,13 @@ const OWNERS_ACTS = {
 } as const;
 
 /**
- * Why the fold drops an op or a record's entry, ingest keeps a change out, or the ACL log a record. The rules, on every device,
- * say a code and facts; words are made of them where people are answered or a log is written. The one table of codes.
+ * Why the fold drops an op or a record's entry, ingest keeps a change out, the ACL log a record, or a service a request. The
+ * rules, on every device, say a code and facts; words are made of them where people are answered or a log is written. The one
+ * table of codes.
  */
 const WORDS = {
+  ...REQUEST_WORDS,
+
   // What is stored
   "change.unfoldable": "the change does not fold",
   "record.absent": "there is no such record",
@@ -94,7 +98,6 @@ const WORDS = {
   "definition.stays": "definitions are removed, not deleted",
   "definition.op": "definitions take $set and $unset",
   "definition.field_pinned": "a field never changes",
-  "definition.invalid": ({ fault }: { fault: string }) => fault,
   "version.not_its_hash": "a version is the declaration that its id is the hash of",
   "version.of_another_type": "a version is written down on its own type",
   "version.stays": "versions stay",
@@ -127,7 +130,10 @@ const WORDS = {
   "message.text": "text is a string of at most 32 KiB",
   "message.mentions": "mentions are at most 64 account ids",
   "message.reply": "replyToMessageId is a message id",
-  "message.part": ({ fault }: { fault: string }) => fault,
+  "message.agent": ({ field, why }: { field: string; why: object }): string =>
+    `The agent group is malformed: ${field} ${refusalText(why as Refusal)}`,
+  "message.field_refused": ({ field, why }: { field: string; why: object }): string =>
+    `The field ${field} is refused: ${refusalText(why as Refusal)}`,
   "message.not_author": ({ act }: { act: "deletes" | "edits" }) => `only its author ${act} a message`,
   "message.pinned": "only the text of a message changes",
   "message.set_whole": ({ field }: { field: string }) => `${field} is set as a whole`,
@@ -281,9 +287,9 @@ const WORDS = {
   "acl.request_pending": "a request of this account is pending",
   "acl.account_key": "the account's key is not admissible",
   "acl.invite_proof": "the proof is not the invite's",
-  "acl.pins_missing": "whoever may no longer write is pinned",
-  "acl.pins_extra": "whoever may still write is not pinned",
-  "acl.pins_of_writers": "exactly those who may write are pinned",
+  "acl.cut_offs_missing": "it takes the right to write from an account and gives no cut-off for it",
+  "acl.cut_offs_extra": "it gives a cut-off for an account that may still write",
+  "acl.cut_offs_of_writers": "it does not give a cut-off for exactly those who may write",
   "acl.key_before": "the key before is not sealed under the new one",
   "acl.key_twice": "a key before is given twice",
   "acl.key_holders": "the new key is not sealed to exactly those who may read",

@@ -76,7 +76,7 @@ export const SpaceDebug = named(
     }),
     unconfirmed: Type.Integer({ description: "Changes that nobody else is known to keep" }),
     unconfirmedRights: Type.Integer({
-      description: "Records of rights, and proposals made here, that nobody else is known to have",
+      description: "ACL records, and proposals made here, that nobody else is known to have",
     }),
     alarms: Type.Array(strict({ kind: oneOf(["split", "rolled_back", "key"]), record: Type.String() }), {
       description: "What is wrong with the ACL log: somebody shows different people different things, or an older one",

@@ -2,9 +2,9 @@ import { expect, test } from "bun:test";
 import { scratchDir } from "../../test/support/scratch.ts";
 import { createAccount, createAclWorld } from "../../test/support/worlds/acl-world.ts";
 import { openSpaceIn, registryOf } from "../../test/support/worlds/test-space.ts";
-import { addAccounts, leaveSpace } from "../acl/actions.ts";
-import { transportSecretOf } from "../acl/space-keys.ts";
-import { permissionOf } from "../acl/state.ts";
+import { addAccounts, leaveSpace } from "../acl/compose/actions.ts";
+import { transportSecretOf } from "../acl/record/space-keys.ts";
+import { permissionOf } from "../acl/reducer/state.ts";
 import { oneToOneGenesis } from "./one-to-one.ts";
 
 const clock = { nowMs: () => 1_800_000_000_000 };

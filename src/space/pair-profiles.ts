@@ -1,5 +1,5 @@
-import type { MemberMetadata } from "../acl/epoch.ts";
-import { type RosterMember, rosterMember, rosterOf } from "../acl/roster.ts";
+import type { MemberMetadata } from "../acl/record/epoch.ts";
+import { type RosterMember, rosterMember, rosterOf } from "../acl/reducer/roster.ts";
 import type { AccountId } from "../base/ids.ts";
 import type { DatasetRules } from "../change/codec/dataset-rules.ts";
 import { ABOUT_FIELDS, setsAboutField } from "../change/codec/rule-parts.ts";
@@ -9,7 +9,10 @@ import { refusal } from "../protocol/refusals.ts";
 import type { Space } from "./space.ts";
 import { SPACE_INDEX_TYPE, spaceIndexIn } from "./space-index.ts";
 
-/** In a one-to-one space, where no ACL record ever follows the root: what each of the two says of itself, by account id. */
+/**
+ * What each of the two accounts of a one-to-one space says of itself, by account id. No ACL record follows the root there,
+ * so profiles cannot travel in the ACL log.
+ */
 export const PAIR_PROFILES_DATASET = "pair_profiles";
 
 export const PAIR_PROFILES_RULES: DatasetRules = {
@@ -34,7 +37,7 @@ function pairProfileOf(space: Space, identity: AccountId): MemberMetadata | unde
   return profile;
 }
 
-/** Tells the other of a one-to-one space who one is, unless it was told. Does nothing in other spaces. */
+/** Writes this account's profile into a one-to-one space, unless it stands there already. Does nothing in other spaces. */
 export async function writePairProfile(space: Space, profile: MemberMetadata | undefined): Promise<void> {
   if (space.header.kind !== "onetoone") return;
   const own = accountIdOf(space.accountKey);
@@ -55,11 +58,11 @@ export async function writePairProfile(space: Space, profile: MemberMetadata | u
   );
 }
 
-/** Everybody who ever had to do with a space, with what they say of themselves. */
+/** Every account that ever had to do with a space, with its profile. */
 export const rosterIn = (space: Space): RosterMember[] =>
   rosterOf(space.id, space.acl.state, space.keys).map((member) => introduced(space, member));
 
-/** One of them. */
+/** One of these accounts. */
 export function memberIn(space: Space, account: Uint8Array): RosterMember | undefined {
   const member = rosterMember(space.id, space.acl.state, space.keys, account);
   return member && introduced(space, member);

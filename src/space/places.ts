@@ -1,28 +1,28 @@
-import type { AclLog } from "../acl/acl-log.ts";
-import { openEpochKey } from "../acl/epoch.ts";
 import type { SpaceKeyRing } from "../acl/key-ring.ts";
-import { judgeOfferedAcl } from "../acl/offered-log.ts";
-import { transportSecretOf } from "../acl/space-keys.ts";
-import { currentEpoch } from "../acl/state.ts";
+import type { AclLog } from "../acl/log/acl-log.ts";
+import { judgeOfferedAcl } from "../acl/log/offered-log.ts";
+import { openEpochKey } from "../acl/record/epoch.ts";
+import { transportSecretOf } from "../acl/record/space-keys.ts";
+import { currentEpoch } from "../acl/reducer/state.ts";
 import { bytesToHex } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 
-export { isRootOf } from "../acl/offered-log.ts";
+export { isRootOf } from "../acl/log/offered-log.ts";
 
-/** Where a space is to be found by somebody who holds a token. */
+/** Where the holder of a token finds a space. */
 export interface SpacePlace {
   readonly spaceId: SpaceId;
-  /** Of a place of it on the network; undefined for who may only ask to join. */
+  /** The secret of a place of the space on the network; undefined for a holder who may only ask to join. */
   readonly transportSecret: Uint8Array | undefined;
-  /** By which its members on the LAN recognise who holds the token, or whom they added. */
+  /** The key by which members on the LAN recognise the holder of the token, or the account that they added. */
   readonly linkKey: Uint8Array;
   /** Secrets to whose keys the space's read keys may be sealed. */
   readonly seeds: readonly Uint8Array[];
 }
 
 /**
- * Where an epoch of a space is kept on the network. Each epoch has a place of its own, derived from its read key; the log
- * goes on in the next place behind the record that begins the next epoch, which stands last in the one before.
+ * Where an epoch of a space is kept on the network. Each epoch has a place of its own, derived from its read key. The last
+ * record in a place is the one that begins the next epoch; the log goes on in the next place after it.
  */
 export interface Place {
   /** Hex of the id of the epoch's read key. */
@@ -31,7 +31,7 @@ export interface Place {
   readonly secret: Uint8Array | undefined;
   /** Position of the first record of the log that stands there. */
   readonly from: number;
-  /** Position of the record with which the place ends; undefined of the present one. */
+  /** Position of the record with which the place ends; undefined for the present place. */
   readonly to: number | undefined;
   /** Hex of that record's id. */
   readonly ending: string | undefined;
@@ -48,7 +48,7 @@ interface PlaceSource {
 export const presentKeyIdOf = ({ acl }: PlaceSource): string => bytesToHex(acl.state.epochs.at(-1)!.epoch.keyId);
 
 const secretsBySpace = new WeakMap<PlaceSource, Map<string, Uint8Array>>();
-/** Derived once: there is one for each epoch there ever was. */
+/** Derived once, because there is one for each epoch that there ever was. */
 function secretOf(space: PlaceSource, keyId: string, key: Uint8Array): Uint8Array {
   const secrets = secretsBySpace.get(space) ?? new Map<string, Uint8Array>();
   secretsBySpace.set(space, secrets);
@@ -57,7 +57,10 @@ function secretOf(space: PlaceSource, keyId: string, key: Uint8Array): Uint8Arra
   return secret;
 }
 
-/** All places of a space, oldest first. `seed`: of the token by which it is joined, to whose key read keys are sealed too. */
+/**
+ * All places of a space, oldest first. `seed` is that of the token by which the space is joined; read keys are sealed to
+ * its key too.
+ */
 export function placesOf(space: PlaceSource, seed?: Uint8Array): Place[] {
   const { epochs } = space.acl.state;
   // A record that begins two epochs leaves the first of them without a place.
@@ -76,7 +79,7 @@ export function placesOf(space: PlaceSource, seed?: Uint8Array): Place[] {
   });
 }
 
-/** The secret of the present place as an offered log says it, for the holder of one of the seeds. */
+/** The secret of the present place, as an offered log gives it to the holder of one of the seeds. */
 export async function secretAfter(
   spaceId: SpaceId,
   records: readonly Uint8Array[],

@@ -1,6 +1,6 @@
-import type { AclBuild, AclMade, ComposeOptions } from "../acl/compose.ts";
-import { ACL_BOUNDS } from "../acl/op.ts";
-import type { Permission } from "../acl/permission.ts";
+import type { AclBuild, AclMade, ComposeOptions } from "../acl/compose/compose.ts";
+import { ACL_BOUNDS } from "../acl/record/op.ts";
+import type { Permission } from "../acl/record/permission.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Signer } from "../crypto/sign.ts";
 import type { Refusal } from "../protocol/refusals.ts";
@@ -14,7 +14,7 @@ export type { AclBuild, AclMade, ComposeOptions };
 /** How long an ACL record is at most. */
 export const ACL_RECORD_BYTES: number = ACL_BOUNDS.recordBytes;
 
-/** What a replica gives at once at most, so that neither side has to hold much. */
+/** The most that a replica gives at once, so that neither side has to hold much. */
 export const REPLICA_BOUNDS = {
   frameBytes: 1 << 20,
   frameChanges: 500,
@@ -24,21 +24,21 @@ export const REPLICA_BOUNDS = {
 } as const;
 
 /**
- * After so many rounds without its parent or its ACL record a change is set aside, and so is a body that is missing:
- * nobody who was asked has it. It is taken in all the same should it come.
+ * After so many rounds without its parent or its ACL record a change is set aside; so is a missing body. Nobody who was
+ * asked has what it waits for. It is still taken in if that comes later.
  */
 export const PATIENCE_ROUNDS = 5;
 
-/** What another replica has, to be given what it lacks. */
+/** What another replica has, so that it can be given what it lacks. */
 export interface Pull {
   readonly vector: readonly WriterState[];
-  /** What writers this is about: all without it. */
+  /** The writers that this is about; all of them if absent. */
   readonly range?: WriterRange;
   /** Where the last frame ended; 0 at the beginning. */
   readonly cursor: number;
-  /** All that it has of writers whose chains differ. */
+  /** All ids that it has of writers whose chains differ from ours. */
   readonly chains: readonly WriterChain[];
-  /** Received before, but not stored: parked or refused for good. */
+  /** Changes that it received but did not store: they are parked, or refused for good. */
   readonly held: readonly Uint8Array[];
 }
 
@@ -54,16 +54,16 @@ export interface PulledFrame {
   readonly changes: readonly Uint8Array[];
   /** 0: nothing is left. */
   readonly next: number;
-  /** Left out of this frame because they are held already. */
+  /** Changes left out of this frame because the other holds them already. */
   readonly withheld: number;
-  /** Writers of whose chains the ids are needed: both fields of each, joined. */
+  /** Writers whose ids are needed before anything can be given: both fields of each, joined. */
   readonly needIds: readonly Uint8Array[];
 }
 
-/** What came of a batch of changes of others. Each was judged alone: a bad one holds up none of its neighbours. */
+/** What came of a batch of changes of others. Each change is judged alone, so a bad one does not hold up the others. */
 export interface Taken {
   readonly ids: readonly Uint8Array[];
-  /** Whether whoever gave the change is thereby known to keep it: a stub is enough where no more is kept here. */
+  /** Whether the giver is thereby known to keep the change. A stub is enough where a stub is all that is kept here. */
   readonly kept: readonly boolean[];
   /** Whether the change is parked. */
   readonly isParked: readonly boolean[];
@@ -72,40 +72,40 @@ export interface Taken {
   readonly changed: number;
   readonly parked: number;
   readonly quarantined: number;
-  /** A quota is used up: they have to be offered again. */
+  /** A quota is used up: these have to be offered again. */
   readonly refused: number;
-  /** How many of those are, whoever wrote them, for want of room in the space's quota. */
+  /** How many of those were refused because the space's quota had no room, whoever wrote them. */
   readonly crowded: number;
-  /** The same of those who never were members: nobody misses them. */
+  /** The same, of authors who never were members; nobody misses these. */
   readonly strange: number;
-  /** Why the first of those that are quarantined or refused is. */
+  /** Why the first of the quarantined or refused changes was not taken. */
   readonly refusal: Refusal | undefined;
   /** Changes under this device's own writer that it did not write: the device was copied, or put back to an older state. */
   readonly foreignOwn: boolean;
 }
 
-/** What another replica says of itself, as far as it tells what it keeps. */
+/** What another replica says of itself, as far as this tells what it keeps. */
 export interface RemoteState {
   readonly aclHead: Uint8Array;
-  /** Of what waits for the space's owner there. */
+  /** Digest of the pending records there. */
   readonly pending: Uint8Array;
-  /** A hash of which changes in the vector it has as stubs although they are not deleted; zero where it lacks no body. */
+  /** A hash of the changes that it has only as stubs although they are not deleted; zeros if it lacks no body. */
   readonly lacks: Uint8Array;
   readonly vector: readonly WriterState[];
 }
 
 /**
- * What another replica says it keeps and nobody but this device was known to. Its word alone is not enough to call anything
+ * What another replica says it keeps, of what only this device was known to keep. Its word alone does not make anything
  * synced: what is named here is asked back first.
  */
 export interface Claim {
-  /** Some of the changes: all of a few, of many a few at random, the newest among them. */
+  /** Some of the changes: all of a few; of many a few at random, the newest among them. */
   readonly changeIds: readonly Uint8Array[];
-  /** Records of the ACL log that follow each other, the first of them at `from`. */
+  /** Consecutive records of the ACL log, the first of them at `from`. */
   readonly from: number;
   readonly records: readonly Uint8Array[];
   readonly pending: readonly Uint8Array[];
-  /** It was given back: all that was claimed counts as kept. Durable when it resolves. */
+  /** Called once the other has given it back: all that was claimed then counts as kept. Durable when it resolves. */
   accept(): Promise<void>;
 }
 
@@ -113,25 +113,27 @@ export interface Claim {
 export interface Unpublished {
   /** In the order of arrival. */
   readonly no: number;
-  /** This device's own, or nobody's: others did not publish it. */
+  /** Written by this device, or by nobody; no other device publishes it. */
   readonly isOwn: boolean;
-  /** Nobody's: everybody computes it. */
+  /** Written by nobody: every device computes it. */
   readonly isNobodys: boolean;
   readonly bytes: Uint8Array;
 }
 
-/** What a space's database says for its status. It stands until something happens to the space, open or not. */
+/**
+ * What a space's database says for its status. It holds until something happens to the space, whether that is open or not.
+ */
 export interface SpaceFacts {
-  /** Nothing is kept here alone, or waits to be judged or read. */
+  /** Nothing is kept only here, and nothing waits to be judged or read. */
   readonly complete: boolean;
-  /** Objects, and those of them with something unconfirmed or unjudged. */
+  /** How many objects there are, and how many of them have something unconfirmed or unjudged. */
   readonly total: number;
   readonly waiting: number;
-  /** Objects wait to be folded anew, which nobody hears of. */
+  /** Objects wait to be folded anew. No event reports when they are done. */
   readonly stale: boolean;
 }
 
-/** The same of one object, and what of it is shown to whoever looks closely. */
+/** The same for one object, with what is shown to people who look closely. */
 export interface ObjectFacts {
   readonly objectId: string;
   readonly complete: boolean;
@@ -143,36 +145,36 @@ export interface ObjectFacts {
   readonly latestVersionId: string;
 }
 
-/** What of a space's debug output its database says. */
+/** The part of a space's debug output that its database says. */
 export interface SpaceBacklog
   extends Pick<SpaceDebug, "parked" | "unconfirmed" | "unconfirmedRights" | "alarms" | "cut" | "proposals"> {
   /** Changes that will never count. */
   readonly quarantined: readonly { readonly id: string; readonly refusal: Refusal }[];
 }
 
-/** The ACL log of a replica, and what waits for the owner to take its place in it. */
+/** The ACL log of a replica, and the pending records, which wait for the owner to give them a place in it. */
 export interface ReplicaAcl {
   readonly head: () => Uint8Array;
   readonly count: () => number;
   /** Whether a record is here and has its place. */
   isPlaced(id: Uint8Array): boolean;
-  /** Records of the log from a position on and before another, as many as go into one message. */
+  /** Records of the log from one position up to another, as many as fit into one message. */
   recordsFrom(from: number, before?: number): Uint8Array[];
-  /** What waits for the space's owner, as much as goes into one message. */
+  /** The pending records, as many as fit into one message. */
   pending(): Uint8Array[];
   hasPending(): boolean;
-  /** Tells apart what waits for the owner here from what waits elsewhere; zeros when nothing does. */
+  /** Differs when other records are pending here than elsewhere; zeros when none is. */
   pendingDigest(): Uint8Array;
   /**
-   * The next record that a place on the network is not known to keep: of what stands there of the log, and of the present
-   * place then of branches that lost.
+   * The next record that a place on the network is not known to keep: of the log's records in that place, and in the
+   * present place also of branches that lost.
    */
   unpublishedAt(place: Place): Uint8Array | undefined;
   /** The id of the record at a position. */
   idAt(position: number): Uint8Array | undefined;
-  /** How many records of the log are for whoever holds these keys. */
+  /** How many records of the log the holders of these keys may have. */
   recordsFor(keys: readonly Uint8Array[]): number;
-  /** Whether an account was a member, and is none. */
+  /** Whether an account was a member and no longer is. */
   hasLeft(accountId: AccountId): boolean;
 
   permissionOf(account: Uint8Array): Permission;
@@ -182,32 +184,32 @@ export interface ReplicaAcl {
   guestKey(): Uint8Array | undefined;
 
   /**
-   * Takes in records that another replica has, each judged as one's own are. Answers why they could not be, or undefined;
-   * `acl.gap` when what they follow is not here.
+   * Takes in records of another replica, each judged like a record of one's own. Answers why they could not be taken in, or
+   * undefined; `acl.gap` if what they follow is not here.
    */
   take(records: readonly Uint8Array[]): Promise<Refusal | undefined>;
   /**
-   * Takes in records of a log that anybody may write to, each judged by itself. Answers why the first of those could not be
-   * that were refused; what follows nothing that is here is passed over.
+   * Takes in records of a log that anybody may write to, each judged by itself. Answers why the first refused record was
+   * refused. Records that follow nothing that is here are passed over.
    */
   takeEach(records: readonly Uint8Array[]): Promise<Refusal | undefined>;
-  /** Keeps what others propose; an owner's device then gives effect to what waits. */
+  /** Keeps what others propose; an owner's device then gives effect to pending records. */
   takePending(pending: readonly Uint8Array[]): Promise<void>;
   /**
-   * Forgets what waits for the owner in vain, and on an owner's device gives effect to what waits. To be called when records
-   * or changes have come.
+   * Forgets the pending records that wait in vain, and on an owner's device gives effect to the others. To be called when
+   * records or changes have come.
    */
   sequencePending(): Promise<void>;
 
-  /** As the ACL service has them. */
+  /** These are the ACL service's own functions. */
   act(build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined>;
   propose(build: AclBuild): Promise<AclMade | undefined>;
   draft(build: AclBuild, options?: ComposeOptions): AclMade | undefined;
-  /** How this account gives effect itself to what it proposed, oldest first. */
+  /** How this account itself gives effect to what it proposed, oldest first. */
   ownProposals(): Promise<AclBuild[]>;
-  keepUntold(made: AclMade): Promise<void>;
-  forgetUntold(made: AclMade): Promise<void>;
-  forgetUntoldInVain(): Promise<void>;
+  keepUnnotified(made: AclMade): Promise<void>;
+  forgetUnnotified(made: AclMade): Promise<void>;
+  forgetUnnotifiedInVain(): Promise<void>;
 }
 
 /** What sync writes with a space: durable together when the write resolves. */
@@ -217,27 +219,28 @@ export interface ReplicaWrite {
   /** What is noted of the place of an epoch, by the id of its read key. */
   putPlaceNote(keyId: Uint8Array, note: Uint8Array): void;
   dropPlaceNote(keyId: Uint8Array): void;
-  /** The network gave these: it keeps them. */
+  /** The network gave these changes, so it keeps them. */
   published(taken: Taken): void;
-  /** The network does not keep these changes after all, as far as they are here. */
+  /** The network does not keep these changes after all. Those of them that are here are marked so. */
   unpublished(changes: readonly Uint8Array[]): void;
-  /** The network turned out to be another one, or an older copy: nothing is known to be there. */
+  /** The network turned out to be a different one, or an older copy: nothing is known to be there. */
   forgetPublished(): void;
   /** ACL records were met on the network. */
   recordsPublished(ids: readonly Uint8Array[]): void;
   /**
-   * The network's ACL log is not the one that was read: nothing is known to be there. An alarm is raised if records of the
-   * log had been met there: whoever comes anew is shown an older log, or another one. `quietly`: they are only met once more.
+   * The network's ACL log is not the one that was read before: nothing is known to be there. If records of the log had been
+   * met there an alarm is raised, since anybody who comes now is shown an older log or a different one. `quietly` raises
+   * none: the records are only met once more.
    */
   forgetRecordsPublished(options?: { readonly quietly: boolean }): void;
-  /** Bodies that were given up are looked for anew. */
+  /** Bodies that were given up are looked for again. */
   forgetGivenUp(): void;
 }
 
 /** The place of an epoch that began on a branch of the log that lost. */
 export interface LostPlace {
   readonly secret: Uint8Array;
-  /** The log from where the two parted, to the record that begins its next epoch. */
+  /** The log from the record where the two branches parted to the record that begins its next epoch. */
   readonly records: readonly Uint8Array[];
 }
 
@@ -250,7 +253,7 @@ export interface Replica {
   readonly signer: Signer;
   /** This account's permission now. */
   role(): Permission;
-  /** Whether it is closed, or about to be: whoever works with it over several turns has to stop. */
+  /** Whether it is closed, or about to be: work that takes several turns has to stop then. */
   closing(): boolean;
   readonly acl: ReplicaAcl;
 
@@ -258,9 +261,9 @@ export interface Replica {
   transportSecret(): Uint8Array | undefined;
   /** Its places on the network, oldest first. `seed`: of the token by which it is joined. */
   places(seed?: Uint8Array): Place[];
-  /** Those of branches that lost, as far as their keys were given to this account. */
+  /** The places of branches that lost, as far as their keys were given to this account. */
   lostPlaces(): LostPlace[];
-  /** Hex of the id of the present read key, which may not be here. */
+  /** Hex of the id of the present read key. The key itself may not be here. */
   presentKeyId(): string;
   /** The present read key. */
   readKey(): { readonly id: Uint8Array; readonly key: Uint8Array } | undefined;
@@ -271,7 +274,7 @@ export interface Replica {
   isCoveredBy(theirs: readonly WriterState[]): boolean;
   /** How many changes a replica with this vector claims to have that are not here. */
   claimedBeyond(theirs: readonly WriterState[]): number;
-  /** Writers of whose chains the two must compare ids, because one of them, as far as we can tell, forked. */
+  /** Writers of whose chains the two replicas must compare ids, because one of them has forked as far as we can tell. */
   suspects(theirs: readonly WriterState[]): readonly OwnState[];
   /** What is here of these writers, at most so many ids of each. */
   chainsOf(writers: readonly Pick<WriterState, "author" | "writer">[], limit: number): WriterChain[];
@@ -285,20 +288,23 @@ export interface Replica {
   take(changes: readonly Uint8Array[]): Promise<Taken>;
   /** Ids of changes received but not stored, at most so many. */
   held(limit: number): Uint8Array[];
-  /** Parents that parked changes wait for and changes without their bodies, in the order of their ids behind `after`. */
+  /** Parents that parked changes wait for, and changes without their bodies, in the order of their ids after `after`. */
   wanted(after: Uint8Array, limit: number): Uint8Array[];
-  /** Stubs of types by whose definitions changes wait, a list a type: of one that was deleted nobody missed the body. */
+  /**
+   * Stubs of the types by whose definitions changes wait, one list a type. Nobody missed the bodies of a type that was
+   * deleted.
+   */
   awaitedStubs(limit: number): Uint8Array[][];
-  /** Whether bodies are missing that may yet come. */
+  /** Whether bodies are missing that may still come. */
   lacksBodies(): boolean;
   /**
-   * Whether what had no room is missed. What used up its author's own quota is so no more once all that waits does so in
-   * vain: nobody who was asked has what it waits for.
+   * Whether changes that had no room are missed. Changes that used up their own author's quota are not, once everything
+   * that waits does so in vain: nobody who was asked has what it waits for.
    */
   misses(left: Pick<Taken, "refused" | "crowded">): boolean;
-  /** A round with somebody has passed: what waits grows older. */
+  /** A round with somebody has ended: what waits has waited one round longer. */
   age(): Promise<void>;
-  /** Another device was found to use this one's writer: it goes on under a fresh one. */
+  /** Another device was found to use this device's writer: this device continues under a new one. */
   replaceWriter(): Promise<void>;
 
   /** What a remote in this state claims to keep; undefined while it lacks bodies that are here. */
@@ -308,7 +314,7 @@ export interface Replica {
   newestNo(): number;
   /** How many bytes wait for what they need. */
   waitingBytes(): number;
-  /** Whether the bodies of changes were given up that turned out to be needed. */
+  /** Whether bodies were given up that turned out to be needed. */
   hasGivenUp(): boolean;
 
   facts(): SpaceFacts;
@@ -318,7 +324,7 @@ export interface Replica {
 
   note(name: string): Uint8Array | undefined;
   placeNote(keyId: Uint8Array): Uint8Array | undefined;
-  /** Ids of the read keys of all places of which something is noted. */
+  /** Ids of the read keys of all places that something is noted of. */
   notedPlaces(): Uint8Array[];
   write(run: (write: ReplicaWrite) => void): Promise<void>;
 }

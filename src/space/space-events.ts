@@ -4,33 +4,36 @@ import type { Space } from "./space.ts";
 
 /** What happens to the account's spaces, by name; the arguments that listeners get. */
 interface SpaceEventMap {
-  /** After a commit, when its writers were answered. Of the account's own space, too. */
+  /** After a commit, once its writers were answered. Also for the account's own space. */
   committed: [space: Space, batch: CommitBatch];
-  /** The ACL has moved: members, rights or keys may be others. Of the account's own space, too. */
+  /** The ACL has moved: members, rights or keys may have changed. Also for the account's own space. */
   aclChanged: [space: Space];
-  /** Opened. What is built upon a space is built by listeners. */
+  /** Opened. Whatever is built on a space is built by listeners of this event. */
   opened: [space: Space];
   closed: [spaceId: SpaceId];
-  /** The row or the root of a space that is kept in step was written, here or by another device. */
+  /** The row or the root of a space that is kept in sync was written, here or by another device. */
   known: [spaceId: SpaceId];
-  /** Its row says that it is over for this account; it may be kept until those concerned have heard of that. */
+  /** Its row says that the space is over for this account. It may be kept until everybody concerned has been notified. */
   over: [spaceId: SpaceId];
   /** About to leave this device, and still open. */
   ending: [spaceId: SpaceId];
-  /** Its data have left this device: deleted, left, or ended by others. */
+  /** Its data have left this device: the space was deleted or left, or others ended it. */
   ended: [spaceId: SpaceId];
 }
 
 type Listeners = { [K in keyof SpaceEventMap]: Set<(...args: SpaceEventMap[K]) => void> };
 
-/** The one place where others hear of spaces. Listeners must not throw; they are called in the order of their coming. */
+/**
+ * The one place where others are notified of what happens to spaces. Listeners must not throw; they are called in the order
+ * in which they were added.
+ */
 export interface SpaceEvents {
   /** Answers how to stop. */
   on<K extends keyof SpaceEventMap>(name: K, listener: (...args: SpaceEventMap[K]) => void): () => void;
   emit<K extends keyof SpaceEventMap>(name: K, ...args: SpaceEventMap[K]): void;
   /** Called before a space closes, while it is open; it closes once all have resolved. Answers how to stop. */
   onClosing(listener: (space: Space) => void | Promise<void>): () => void;
-  /** Resolves when all that is built upon a space has let go of it, last built first. */
+  /** Resolves when everything that is built on a space has let go of it, last built first. */
   closing(space: Space): Promise<void>;
 }
 

@@ -3,8 +3,8 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDir } from "../../test/support/scratch.ts";
 import { createAccount } from "../../test/support/worlds/acl-world.ts";
-import { encodeAclRecord } from "../acl/record.ts";
-import { decodeSpaceHeader } from "../acl/space-header.ts";
+import { encodeAclRecord } from "../acl/record/record.ts";
+import { decodeSpaceHeader } from "../acl/record/space-header.ts";
 import { randomBytes } from "../base/random.ts";
 import { openSpaceStore } from "../store/space-store.ts";
 import { genesisOfRoot } from "./genesis.ts";
@@ -12,7 +12,7 @@ import { createdSpaceGenesis, writeGenesis } from "./space.ts";
 
 const seed = createdSpaceGenesis(createAccount(), { nowMs: () => 1_800_000_000_000 });
 
-/** How many records of rights a space's file holds. */
+/** How many ACL records a space's file holds. */
 function recordsIn(path: string): number {
   const store = openSpaceStore(path);
   try {

@@ -1,6 +1,6 @@
 import type { SpaceId } from "../base/ids.ts";
 
-/** Who keeps spaces open: a space that something live holds is not closed to save file handles. */
+/** Who keeps spaces open. A space that something live holds is not closed to save file handles. */
 export interface SpaceHolds {
   /** `holds` is asked whenever a space might be closed. */
   add(holds: (spaceId: SpaceId) => boolean): void;

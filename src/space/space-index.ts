@@ -27,7 +27,7 @@ export const SPACE_INDEX_RULES: DatasetRules = {
   refuseOp: (_doc, segments, op) => (changesAboutField(segments, op) ? undefined : refusal("metadata.field")),
 };
 
-/** The id of a space's index object, known before anything of the space is here. */
+/** The id of a space's index object, which is known before anything of the space is here. */
 export function spaceIndexIdOf(spaceId: string): string {
   const root = encodeDerivedRoot({ space: digestOfCid(spaceId)!, type: SPACE_INDEX_TYPE, derivation: "" });
   return cidFromDigest(root.id);

@@ -1,10 +1,10 @@
 import { existsSync, renameSync, rmSync } from "node:fs";
-import { type AclLog, openAclLog } from "../acl/acl-log.ts";
 import { createAclService } from "../acl/acl-service.ts";
-import { makeEpoch, READ_KEY_BYTES } from "../acl/epoch.ts";
 import { createKeyRing } from "../acl/key-ring.ts";
-import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE, type SpaceHeader } from "../acl/space-header.ts";
-import { derivedReadKey } from "../acl/space-keys.ts";
+import { type AclLog, openAclLog } from "../acl/log/acl-log.ts";
+import { makeEpoch, READ_KEY_BYTES } from "../acl/record/epoch.ts";
+import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE, type SpaceHeader } from "../acl/record/space-header.ts";
+import { derivedReadKey } from "../acl/record/space-keys.ts";
 import { bytesToUtf8, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
@@ -30,7 +30,7 @@ const HEADER_KEY = "header";
 /** An open space: its ACL log, its keys and its engine. */
 export interface Space extends ReplicaSource {
   readonly header: SpaceHeader;
-  /** The header as it was signed: what the id is the CID of. */
+  /** The header as it was signed; the space's id is its CID. */
   readonly headerBytes: Uint8Array;
   /** The space as sync sees it. */
   readonly replica: Replica;
@@ -48,7 +48,7 @@ export function createdSpaceGenesis(account: Account, clock: Clock): SpaceGenesi
   return makeGenesis(encoded, account.signer, time, epoch);
 }
 
-/** A space that is a pure function of the account and a name, down to its bytes. */
+/** A space whose every byte follows from the account and a name. */
 export function derivedSpaceGenesis(account: Account, name: string): SpaceGenesis {
   const encoded = encodeSpaceHeader(
     { kind: "derived", spaceType: SPACE_TYPE, author: account.signer.publicKey, name },
@@ -58,8 +58,8 @@ export function derivedSpaceGenesis(account: Account, name: string): SpaceGenesi
 }
 
 /**
- * Writes header and ACL root into a space's database if they are not there yet. Idempotent. A crash leaves no file under
- * the space's name that is not the whole space: what names it asks for no more than that it exists.
+ * Writes header and ACL root into a space's database if they are not there yet. Idempotent. After a crash no file under the
+ * space's name holds less than the whole space: code that uses the name checks only that the file exists.
  */
 export function writeGenesis(path: string, seed: SpaceGenesis): void {
   const isNew = !existsSync(path);
@@ -88,14 +88,14 @@ export interface OpenSpaceDeps {
   checkpointEveryOps?: number;
   /** Verifies large batches of changes of others on another thread. */
   checker?: ChangeChecker | undefined;
-  /** Bounds on what of others is kept besides what counts. */
+  /** Bounds on what is kept of others besides what counts. */
   quota?: ParkQuota;
-  /** Copies the database's log beside the writer; absent: the writer does. */
+  /** Copies the database's log on a thread beside the writer. Without it the writer does so itself. */
   walCopying?: WalCopying;
   onFailure?(error: unknown): void;
 }
 
-/** Opens a planted space. Throws when the file is damaged or not a space of ours. */
+/** Opens a space whose genesis is written. Throws when the file is damaged or is not a space of this account. */
 export function openSpace(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
   const store = openSpaceStore(path, { copying: deps.walCopying });
   try {
@@ -152,14 +152,17 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
   return { ...parts, header, headerBytes, replica: openReplica(parts), close: () => opened.close() };
 }
 
-/** The next opening is to be quick; this one goes on meanwhile. */
+/** This makes the next opening quick; the space is in use meanwhile. */
 function settleAcl(engine: ChangeEngine, acl: AclLog, { onFailure }: OpenSpaceDeps): void {
   engine.moveAcl((scope) => ({ result: acl.keepSnapshot(scope) })).catch((error: unknown) => onFailure?.(error));
 }
 
 const WRITER_DEVICE_KEY = "writer-device";
 
-/** A writer belongs to a device key: a data root that got another one, as a copy does, goes on under a writer of its own. */
+/**
+ * A writer belongs to a device key. A data root that got another device key, as a copy does, continues under a writer of
+ * its own.
+ */
 function bindWriter(store: SpaceStore, { peerId }: Account): void {
   const known = store.meta(WRITER_DEVICE_KEY);
   if (known && bytesToUtf8(known) === peerId) return;
@@ -169,7 +172,7 @@ function bindWriter(store: SpaceStore, { peerId }: Account): void {
   })();
 }
 
-/** Who is one of the two computes the root alone; any other root was made by somebody else. */
+/** Either of the two computes the root alone; any other root was made by somebody else. */
 function checkOneToOne(path: string, acl: AclLog, pair: readonly [Uint8Array, Uint8Array], account: Account): void {
   const own = account.signer.publicKey;
   const other = equalBytes(pair[0], own) ? pair[1] : equalBytes(pair[1], own) ? pair[0] : undefined;

@@ -1,8 +1,9 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 
 /**
- * What a replica has of one writer. A chain has no holes, so its highest seq says it all, unless the writer forked: two
- * devices wrote under one name. Then there are more changes than seqs, and `forks` is a hash over the doubled ones.
+ * What a replica has of one writer. A chain has no holes, so its highest seq says it all, unless the writer forked, that
+ * is, two devices wrote under one writer id. Then there are more changes than seqs, and `forks` is a hash over the ids that
+ * share a seq.
  */
 export interface WriterState {
   readonly author: Uint8Array;
@@ -20,19 +21,22 @@ export interface OwnState extends WriterState {
   readonly key: string;
 }
 
-/** What a replica lacks that lacks no body. */
+/** The `lacks` of a replica that lacks no body. */
 export const LACKS_NOTHING: Uint8Array = new Uint8Array(32);
 
 /** Everything that is here, in brief: one entry a writer, ordered by `key`. */
 export interface OwnVector {
   readonly vector: readonly OwnState[];
-  /** Which of the changes have no body here that should: equal where the same are missing. */
+  /** A hash of the changes here that should have a body and have none: equal where the same bodies are missing. */
   readonly lacks: Uint8Array;
-  /** Of the vector and what it lacks: with whoever lacks other bodies there is something to do. */
+  /** Of the vector and of what is lacking: two replicas that lack different bodies have something to exchange. */
   readonly digest: Uint8Array;
 }
 
-/** Part of a vector: the writers behind `after`, up to and with `upto`. Both fields of a writer, joined; empty: no bound. */
+/**
+ * Part of a vector: the writers after `after`, up to and including `upto`. Each is both fields of a writer, joined; empty
+ * means no bound.
+ */
 export interface WriterRange {
   readonly after: Uint8Array;
   readonly upto: Uint8Array;

@@ -159,7 +159,7 @@ export function createFileTable(db: Database) {
   );
   const clearRefs = db.query<null, []>("DELETE FROM file_refs");
   const isWaiting = db.query<{ one: number }, []>(
-    "SELECT 1 AS one FROM (SELECT 1 FROM parked LIMIT 1) UNION ALL SELECT 1 FROM (SELECT 1 FROM unopened LIMIT 1)",
+    "SELECT 1 AS one FROM (SELECT 1 FROM parked LIMIT 1) UNION ALL SELECT 1 FROM (SELECT 1 FROM pending_bodies LIMIT 1)",
   );
 
   return {

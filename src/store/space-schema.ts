@@ -6,10 +6,10 @@ import { INBOX_SCHEMA } from "./inbox-table.ts";
 import { PLACE_SCHEMA } from "./place-table.ts";
 import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
 import { ROW_LOG_SCHEMA } from "./row-log-table.ts";
-import { UNTOLD_SCHEMA } from "./untold-table.ts";
+import { UNNOTIFIED_SCHEMA } from "./unnotified-table.ts";
 
 /**
- * One database per space. `changes`, `writers`, the ACL's tables, `parked` and `unopened` are the truth; `objects`, `heads`,
+ * One database per space. `changes`, `writers`, the ACL's tables, `parked` and `pending_bodies` are the truth; `objects`, `heads`,
  * `rows`, `touches`, `checkpoints` and `history` are projections of it and can be rebuilt; `locals` exists on this device
  * only. What refers to a row of another table does so by that row's `no`.
  */
@@ -81,14 +81,14 @@ const TRUTH = `
   CREATE TABLE quarantine(id BLOB PRIMARY KEY, code TEXT NOT NULL, facts TEXT NOT NULL, received_ms INTEGER NOT NULL, bytes BLOB NOT NULL);
 
   -- In the graph, but not folded. wait_kind: body (only a stub is here, wait_for: the change's id), or as in parked.
-  CREATE TABLE unopened(
+  CREATE TABLE pending_bodies(
     change INTEGER PRIMARY KEY, objectNo INTEGER NOT NULL, wait_kind TEXT NOT NULL, wait_for BLOB NOT NULL,
     rounds INTEGER NOT NULL DEFAULT 0);
-  CREATE INDEX unopened_by_wait ON unopened(wait_kind, wait_for);
-  CREATE INDEX unopened_by_object ON unopened(objectNo);
+  CREATE INDEX pending_bodies_by_wait ON pending_bodies(wait_kind, wait_for);
+  CREATE INDEX pending_bodies_by_object ON pending_bodies(objectNo);
 
-  -- What has come that changes wait for, parked or unopened, until all of them were tried; see arrival-table.ts.
-  CREATE TABLE arrivals(
+  -- What has come that changes wait for, parked or as pending bodies, until all of them were tried; see unblocked-table.ts.
+  CREATE TABLE unblocked(
     kind TEXT NOT NULL, what BLOB NOT NULL, after_for BLOB NOT NULL, after_id BLOB NOT NULL, after_no INTEGER,
     PRIMARY KEY(kind, what)) WITHOUT ROWID;
 
@@ -173,7 +173,7 @@ export const SPACE_SCHEMA: Schema = {
       db.exec(ACL_SCHEMA);
       db.exec(INBOX_SCHEMA);
       db.exec(PLACE_SCHEMA);
-      db.exec(UNTOLD_SCHEMA);
+      db.exec(UNNOTIFIED_SCHEMA);
       db.exec(PROJECTION);
       db.exec(LINKS);
       db.exec(QUERY_KEY_SCHEMA);

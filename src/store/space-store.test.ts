@@ -37,7 +37,7 @@ const flipping = (text: string) => (path: string) => {
 
 test.each([
   ["a column has another name", "changes", running("ALTER TABLE changes RENAME COLUMN lamport TO lampert")],
-  ["a table is gone", "untold", running("DROP TABLE untold")],
+  ["a table is gone", "unnotified", running("DROP TABLE unnotified")],
   ["an index is gone", "changes_by_writer", running("DROP INDEX changes_by_writer")],
   ["a trigger is gone", "uncounted_added", running("DROP TRIGGER uncounted_added")],
   ["a bit of a table's text was flipped", "writers", flipping("counted INTEGER NOT NULL")],

@@ -1,12 +1,12 @@
 import type { Database } from "bun:sqlite";
 import { createAclTable } from "./acl-table.ts";
-import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
 import { BUSY_TIMEOUT_MS, type OpenOptions, openDatabase } from "./database.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createInboxTable } from "./inbox-table.ts";
 import { createParkedTable } from "./parked-table.ts";
+import { createPendingBodyTable } from "./pending-body-table.ts";
 import { createPlaceTable } from "./place-table.ts";
 import { createQueryIndexTable } from "./query-index-table.ts";
 import { createRowLogTable } from "./row-log-table.ts";
@@ -14,8 +14,8 @@ import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
 import { SPACE_SCHEMA } from "./space-schema.ts";
 import { createSyncTable } from "./sync-table.ts";
-import { createUnopenedTable } from "./unopened-table.ts";
-import { createUntoldTable } from "./untold-table.ts";
+import { createUnblockedTable } from "./unblocked-table.ts";
+import { createUnnotifiedTable } from "./unnotified-table.ts";
 import { createWalKeeper, type WalCopying } from "./wal-keeper.ts";
 
 /** The database of one space. */
@@ -83,8 +83,8 @@ function createSpaceStore(db: Database, path: string, copying: WalCopying | unde
     },
     files: createFileTable(db),
     parked: createParkedTable(db),
-    arrivals: createArrivalTable(db),
-    unopened: createUnopenedTable(db),
+    unblocked: createUnblockedTable(db),
+    pendingBodies: createPendingBodyTable(db),
     schema,
     sync: createSyncTable(db, changes.rewrites),
     /** Single values, each under a name of its own. */
@@ -98,7 +98,7 @@ function createSpaceStore(db: Database, path: string, copying: WalCopying | unde
     ...createAclTable(db),
     inbox: createInboxTable(db),
     places: createPlaceTable(db),
-    untold: createUntoldTable(db),
+    unnotified: createUnnotifiedTable(db),
     /**
      * Outside a transaction: copies the log into the database and leaves it empty, so that nothing is left in it of what was
      * deleted. Answers whether it could: a reader, or another program, may need it.

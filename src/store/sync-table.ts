@@ -50,7 +50,7 @@ const IS_SOMEBODY = `(counted > 0 OR no IN (${DISPLACED_WRITERS}))`;
 const IS_OF_SOMEBODY = `EXISTS(SELECT 1 FROM writers WHERE no = c.writer AND ${IS_SOMEBODY})`;
 
 /** What misses its body here is for those to tell of who have it. Of what is deleted the stub is all there is to tell. */
-const IS_WHOLE = "NOT EXISTS(SELECT 1 FROM unopened u WHERE u.change = c.no AND u.wait_kind = 'body')";
+const IS_WHOLE = "NOT EXISTS(SELECT 1 FROM pending_bodies u WHERE u.change = c.no AND u.wait_kind = 'body')";
 
 /** Of what lies beyond both marks. */
 const IS_NOWHERE_AHEAD = `${IS_OF_SOMEBODY} AND ${IS_WHOLE}
@@ -248,7 +248,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       dropExceptions.run(target, 0, Number.MAX_SAFE_INTEGER);
       clearEarly.run(target);
     },
-    /** A record of rights, or a proposal of one, was met there. */
+    /** An ACL record, or a proposal of one, was met there. */
     noteRecord: (target: ReplicaTarget, id: Uint8Array) => void addEarly.run(ACL_TARGETS[target], id),
     hasRecord: (target: ReplicaTarget, id: Uint8Array): boolean => hasEarly.get(ACL_TARGETS[target], id) !== null,
     forgetRecords: (target: ReplicaTarget) => void clearEarly.run(ACL_TARGETS[target]),

@@ -1,8 +1,8 @@
 import type { ProgressBook } from "./progress.ts";
 
-/** How far what was missed has come; shown to people while it takes long. */
+/** How far catching up has come. People see it while it takes long. */
 export interface CatchUpView {
-  /** Changes taken in, of those known of so far. */
+  /** Changes taken in, out of those known of so far. */
   progress(done: number, total: number): void;
   end(): void;
 }
@@ -10,8 +10,8 @@ export interface CatchUpView {
 const UPDATE_MS = 100;
 
 /**
- * Shows what comes in while rounds are under way, from the first change on: one showing for all spaces, since a device
- * that was away, or is new, waits for all of them. The total grows as spaces are met and say what they have.
+ * Shows what comes in while rounds are under way, from the first change on. There is one process for all spaces, because a
+ * device that is new or was away waits for all of them. The total grows as spaces are found and say what they have.
  */
 export function createCatchUp(book: ProgressBook, begin: () => CatchUpView) {
   let under = 0;
@@ -28,7 +28,7 @@ export function createCatchUp(book: ProgressBook, begin: () => CatchUpView) {
   };
 
   return {
-    /** Something was taken in, or it is known anew how much is missing. */
+    /** Something was taken in, or the number of missing changes is known anew. */
     notify(): void {
       const now = performance.now();
       if (under === 0 || now - updatedMs < UPDATE_MS) return;

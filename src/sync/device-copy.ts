@@ -3,11 +3,11 @@ import type { PeerId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { DeviceCopied } from "../protocol/meta.ts";
 
-/** What helps: one of the two becomes a device of its own. */
+/** The remedy: one of the two becomes a device of its own. */
 const NEW_DEVICE_REMEDY =
   "stop this server or the other one and run `svc init --new-device` on its data root: it becomes a device of its own and keeps everything else";
 const TELL_AGAIN_MS = 10 * 60_000;
-/** Without a sign of the copy for so long it is taken to be gone. */
+/** Without a sign of the copy for so long, it is taken to be gone. */
 const GONE_AFTER_MS = 15 * 60_000;
 
 /** Whether another server runs with this device's key: a copy of this data root, or the root that this is a copy of. */
@@ -19,7 +19,7 @@ export function createDeviceCopy(deps: { readonly peerId: PeerId; readonly clock
   const isGone = (): boolean => clock.nowMs() - lastMs > GONE_AFTER_MS;
 
   return {
-    /** The other one has proved, a moment ago, that it runs and holds the key. */
+    /** The other server has just proved that it runs and holds the key. */
     seen(where: DeviceCopied["where"]): void {
       const now = clock.nowMs();
       if (!first || isGone()) first = { where, sinceMs: now };

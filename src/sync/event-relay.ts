@@ -16,7 +16,7 @@ import type { Json } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Replica } from "../space/replica.ts";
 
-/** Where an event goes: among the account's devices, or among a space's members. */
+/** Where an event goes: to the account's devices, or to a space's members. */
 export type EventPlace = { readonly scope: "account" } | { readonly scope: "space"; readonly spaceId: string };
 
 export interface ReceivedEvent {
@@ -27,7 +27,7 @@ export interface ReceivedEvent {
   readonly peerId: string;
 }
 
-/** A transport for events: sends to whoever listens now, keeps nothing. */
+/** A transport for events: it sends to whoever listens now, and keeps nothing. */
 export interface EventTransport {
   publish(replica: Replica, topic: string, payload: Uint8Array): void;
   /** Replaces the topic patterns wanted from a space; what comes in is handed to the relay. */
@@ -46,10 +46,10 @@ export interface EventRelayDeps {
   receive(event: ReceivedEvent): void;
 }
 
-/** Older than this, or as far ahead, an event is a replay or comes from a clock that is off. */
+/** An event that is older than this, or as far in the future, is a replay or comes from a wrong clock. */
 const MAX_SKEW_MS = 10 * 60_000;
 const REMEMBERED = 4096;
-/** No event has more: its data, and what else it says. */
+/** The most that an event holds: its data, and what else it says. */
 const PAYLOAD_BYTES = LIMITS.eventDataBytes + 8_192;
 const FORMAT = 1;
 
@@ -59,7 +59,7 @@ export type EventRelay = ReturnType<typeof createEventRelay>;
 export function createEventRelay(deps: EventRelayDeps) {
   const { account, tech, clock, log } = deps;
   const transports: EventTransport[] = [];
-  /** What streams want of each space: a transport that comes later is given it, too. */
+  /** The topic patterns that streams want from each space; a transport that is added later gets them too. */
   const patternsBySpace = new Map<SpaceId, readonly string[]>();
   const seen = new Set<string>();
   let dropped = 0;
@@ -103,7 +103,7 @@ export function createEventRelay(deps: EventRelayDeps) {
     const body = outer?.["b"];
     if (!(keyId instanceof Uint8Array) || !(body instanceof Uint8Array)) return undefined;
     const current = replica.readKey();
-    // Under the present key alone: whoever was removed holds the former ones.
+    // Sealed under the present key alone, because accounts that were removed hold the earlier ones.
     if (!current || bytesToHex(current.id) !== bytesToHex(keyId)) return undefined;
     const signed = unseal(keyOf(current.key, replica.id), body, current.id);
     if (!signed) return undefined;
@@ -118,7 +118,7 @@ export function createEventRelay(deps: EventRelayDeps) {
       !parsePeerId(peer)
     )
       return undefined;
-    // The LAN brings whatever is said in the space.
+    // The LAN brings every event of the space.
     if (!patterns.some((pattern) => letsThrough(pattern, topic))) return "unwanted";
     if (!(author instanceof Uint8Array) || !admitPublicKey(author) || typeof time !== "number") return undefined;
     if (Math.abs(clock.nowMs() - time) > MAX_SKEW_MS) return undefined;
@@ -134,7 +134,7 @@ export function createEventRelay(deps: EventRelayDeps) {
       : { ...base, data: JSON.parse(text) as Json };
   };
 
-  /** Takes in a payload that came for a space, from whichever transport, once. */
+  /** Takes in a payload for a space, once, whichever transport brings it. */
   const take = (replica: Replica, payload: Uint8Array): void => {
     const patterns = patternsBySpace.get(replica.id);
     if (!patterns) return;
@@ -152,7 +152,8 @@ export function createEventRelay(deps: EventRelayDeps) {
     }
     if (event === undefined) dropped++;
     else if (event !== "unwanted") {
-      // Only what a member signed: junk must not push out what is not to be taken twice.
+      // Only events signed by a member are remembered: junk must not push out the ids of events that must not be taken
+      // twice.
       remember(name);
       deps.receive(event);
     }
@@ -172,7 +173,7 @@ export function createEventRelay(deps: EventRelayDeps) {
       }
     },
 
-    /** Sends one event; nothing where nobody is reached. */
+    /** Sends one event; does nothing if nobody is reached. */
     send(place: EventPlace, topic: string, data: Json | undefined): void {
       if (transports.length === 0) return;
       replicaOf(place)
@@ -185,7 +186,7 @@ export function createEventRelay(deps: EventRelayDeps) {
         .catch((error: unknown) => log.debug("events: not sent", { err: error }));
     },
 
-    /** What is wanted from a space can be listened for, now that the space is open and its key is here. */
+    /** The space is open now and its key is here, so the topics that streams want from it can be listened for. */
     attach(replica: Replica): void {
       const patterns = patternsBySpace.get(replica.id);
       if (patterns) for (const transport of transports) watchOn(transport, replica, patterns);
@@ -194,7 +195,7 @@ export function createEventRelay(deps: EventRelayDeps) {
     /** Replaces the patterns wanted from a place. */
     watch(place: EventPlace, patterns: readonly string[]): void {
       const spaceId = place.scope === "account" ? tech.id : (place.spaceId as SpaceId);
-      // A space that is closed, or ends, is not opened to be left.
+      // A space that is closed, or ends, is not opened just to stop listening.
       if (patterns.length === 0) {
         patternsBySpace.delete(spaceId);
         this.detach(spaceId);

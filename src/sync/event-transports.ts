@@ -12,7 +12,9 @@ import { decodeSpacePayload } from "./session/messages.ts";
 
 const EVENT = "event";
 
-/** Events to the devices on the LAN: to all that share the space, which look themselves for what they want. */
+/**
+ * Events to the devices on the LAN. They go to all devices that share the space, which pick out what they want themselves.
+ */
 export function createLanEvents(deps: {
   readonly links: Pick<LinkManager, "links" | "onNotice">;
   readonly techId: SpaceId;
@@ -48,7 +50,10 @@ export function createNetworkEvents(store: NetworkStore, log: Log): EventTranspo
     for (const subscription of watchedBySpace.get(spaceId)?.values() ?? []) subscription[Symbol.dispose]();
     watchedBySpace.delete(spaceId);
   };
-  /** Those of the space's present place: with the read key they change, and nothing is listened for at the one before. */
+  /**
+   * The subscriptions of the space's present place. They move with the read key; nothing is listened for at the place
+   * before.
+   */
   const keysOf = (replica: Replica): ChannelKeys | undefined => {
     const readKey = bytesToHex(replica.readKey()?.id ?? new Uint8Array(0));
     const known = keysBySpace.get(replica.id);

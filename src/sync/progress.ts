@@ -60,8 +60,8 @@ export function createProgressBook() {
       return known;
     },
     /**
-     * Changes that all spaces took in since the start, and how many are missing yet: where several have the same, what the
-     * one has that we are furthest behind of.
+     * How many changes all spaces took in since the start, and how many are still missing. Where several peers have the
+     * same changes, the peer that we are furthest behind counts.
      */
     sums(): { taken: number; behind: number } {
       let taken = forgotten;
@@ -87,7 +87,7 @@ export function createProgressBook() {
 export const timeText = (atMs: number | undefined): string | null =>
   atMs === undefined ? null : new Date(atMs).toISOString();
 
-/** `networkFault`: why the network does not serve the space, which may be before any round with it. */
+/** `networkFault`: why the network does not serve the space; it may be known before any round with the network. */
 export function countersOf(progress: SpaceProgress, networkFault: string | undefined): PeerCounters[] {
   const counters = [...progress.peers].map(([peerId, peer]) => ({
     peerId,

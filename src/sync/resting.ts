@@ -8,14 +8,14 @@ import type { Transport } from "./transport.ts";
 
 const DOMAIN = utf8ToBytes("svc/sync-mark/v1\0");
 
-/** What a replica is at, in 32 bytes: two with the same mark have nothing to tell each other. */
+/** What a replica is at, in 32 bytes. Two replicas with the same mark have nothing to exchange. */
 function markOf(replica: Replica): Uint8Array {
   return sha256(concatBytes(DOMAIN, replica.acl.head(), replica.acl.pendingDigest(), replica.vector().digest));
 }
 
 /**
- * Which spaces were found synced and have not changed since: a regular round need not open them while everybody who
- * is reached is at the same mark. In memory; whatever happens to a space ends its rest.
+ * Which spaces were found synced and have not changed since. A regular round need not open them while everybody who is
+ * reached is at the same mark. Kept in memory; any change to a space ends its rest.
  */
 export type Resting = ReturnType<typeof createResting>;
 
@@ -23,14 +23,14 @@ export function createResting(deps: { readonly book: ProgressBook; readonly cloc
   const marks = new Map<SpaceId, Uint8Array>();
 
   return {
-    /** A round has found the space synced. What waits for an owner is looked at every round. */
+    /** A round has found the space synced. A space with pending records does not rest: they are looked at every round. */
     begin(replica: Replica): void {
       if (!replica.acl.hasPending()) marks.set(replica.id, markOf(replica));
     },
     end: (spaceId: SpaceId): void => void marks.delete(spaceId),
     mark: (spaceId: SpaceId): Uint8Array | undefined => marks.get(spaceId),
 
-    /** Of these spaces those for which a round would do nothing, found out without opening any. */
+    /** Those of these spaces for which a round would do nothing. Opens no space to find out. */
     async among(spaceIds: readonly SpaceId[], transports: readonly Transport[]): Promise<ReadonlySet<SpaceId>> {
       const asked = new Map(
         spaceIds.filter((id) => deps.book.of(id).roundEnded).map((id) => [id, marks.get(id)] as const),

@@ -8,11 +8,11 @@ import type { ProgressBook } from "./progress.ts";
 import type { Resting } from "./resting.ts";
 import type { Transport } from "./transport.ts";
 
-/** Rounds for a reason follow each other no faster, so that what comes together is fetched together. */
+/** Rounds that have a reason follow each other no faster than this, so that what comes together is fetched together. */
 const ROUND_GAP_MS = 40;
 /**
- * Rounds that nobody asked for by name, at once. Each keeps its space open and has one request at a time with every peer, of
- * which a peer serves a bounded number.
+ * How many rounds that nobody asked for by name run at once. Each keeps its space open and has one request at a time with
+ * every peer, and a peer serves a bounded number of requests.
  */
 const ROUNDS_AT_ONCE = 8;
 
@@ -23,27 +23,27 @@ interface RoundSchedulerDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly timers: Timers;
-  /** Between rounds without a reason. */
+  /** Time between rounds that have no reason. */
   readonly intervalMs: number;
   /** The account's own space. */
   readonly techId: SpaceId;
-  /** Spaces that are kept in step. */
+  /** Spaces that are kept in sync. */
   held(): SpaceId[];
   isHere(spaceId: SpaceId): boolean;
   /** One round with everybody who is reached, for one space. */
   round(spaceId: SpaceId): Promise<void>;
-  /** Shows how far what was missed has come while rounds are under way. */
+  /** Shows how far catching up has come while rounds are under way. */
   during<T>(rounds: () => Promise<T>): Promise<T>;
   notifyStatus(spaceId: SpaceId): void;
 }
 
-/** When rounds take place: for a reason soon, without one at an interval; one at a time for each space. */
+/** Decides when rounds take place: soon if there is a reason, otherwise at an interval; one at a time for each space. */
 export function createRoundScheduler(deps: RoundSchedulerDeps) {
   const { book, resting, clock, log, timers } = deps;
   const rounds = createSingleFlight();
   const inTurn = createSemaphore(ROUNDS_AT_ONCE);
   const soonBySpace = new Map<SpaceId, () => void>();
-  /** Rounds that wait for their turn, which whoever asks for one meanwhile shares. */
+  /** Rounds that wait for their turn; whoever asks for one meanwhile shares it. */
   const waiting = new Map<SpaceId, Promise<void>>();
   let cancelNext: (() => void) | undefined;
   let all: Promise<void> = Promise.resolve();
@@ -52,7 +52,7 @@ export function createRoundScheduler(deps: RoundSchedulerDeps) {
   /** One round that begins after this call; calls during a round share the next. */
   const round = (spaceId: SpaceId): Promise<void> => rounds.run(spaceId, () => deps.during(() => deps.round(spaceId)));
 
-  /** A round that nobody asked for by name: it waits its turn, and the log hears of its failure. */
+  /** A round that nobody asked for by name: it waits its turn, and its failure is logged. */
   const quietRound = (spaceId: SpaceId): Promise<void> => {
     const known = waiting.get(spaceId);
     if (known) return known;
@@ -70,7 +70,7 @@ export function createRoundScheduler(deps: RoundSchedulerDeps) {
     return done;
   };
 
-  /** A round nobody waits for. */
+  /** A round that nobody waits for. */
   const soon = (spaceId: SpaceId): void => {
     if (closed || deps.transports.length === 0 || soonBySpace.has(spaceId)) return;
     const sinceMs = clock.nowMs() - (book.of(spaceId).lastRoundEndedMs ?? 0);
@@ -84,7 +84,7 @@ export function createRoundScheduler(deps: RoundSchedulerDeps) {
     );
   };
 
-  /** The account's own space first, for it says which others there are; then those, newest first. */
+  /** The account's own space comes first, because it says which other spaces there are; the others follow, newest first. */
   const roundOfAll = (): Promise<void> =>
     deps.during(async () => {
       await round(deps.techId);
@@ -108,7 +108,7 @@ export function createRoundScheduler(deps: RoundSchedulerDeps) {
   return {
     round,
     soon,
-    /** All spaces, once more, without a reason to wait for the next regular round. */
+    /** A round for every space, without waiting for the next regular one. */
     allSoon(): void {
       soon(deps.techId);
       for (const spaceId of deps.held()) soon(spaceId);
@@ -118,13 +118,13 @@ export function createRoundScheduler(deps: RoundSchedulerDeps) {
       await roundOfAll();
       schedule();
     },
-    /** Nothing begins any more. */
+    /** No round begins any more. */
     stop(): void {
       closed = true;
       cancelNext?.();
       for (const cancel of soonBySpace.values()) cancel();
     },
-    /** Resolves when what had begun has ended. */
+    /** Resolves when all rounds that had begun have ended. */
     async ended(): Promise<void> {
       await all;
       await rounds.settled();

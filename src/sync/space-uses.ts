@@ -1,6 +1,6 @@
 import type { SpaceId } from "../base/ids.ts";
 
-/** Which spaces work is being done with: these must stay open. */
+/** Which spaces are being worked with: these must stay open. */
 export function createSpaceUses() {
   const counts = new Map<SpaceId, number>();
   return {

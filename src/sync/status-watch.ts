@@ -5,6 +5,7 @@ import type { ObjectSyncStatus, SpaceSyncStatus } from "../protocol/sync.ts";
 import type { Replica } from "../space/replica.ts";
 import type { ProgressBook } from "./progress.ts";
 import type { ReachedReplicas } from "./reached-replicas.ts";
+import type { Resting } from "./resting.ts";
 import { objectStatus, type StoredStatus, spaceStatus, storedStatusOf } from "./status.ts";
 
 const NOTIFY_MS = 50;
@@ -14,6 +15,7 @@ type Listener = (spaceId: SpaceId, active: ReadonlySet<SpaceId>) => void | Promi
 interface StatusWatchDeps {
   readonly book: ProgressBook;
   readonly reached: ReachedReplicas;
+  readonly resting: Resting;
   readonly log: Log;
   readonly timers: Timers;
   /** Active spaces. */
@@ -22,12 +24,14 @@ interface StatusWatchDeps {
   open(spaceId: string): Promise<Replica>;
 }
 
-/** The states of spaces and objects, for whoever asks once or watches. */
+export type StatusWatch = ReturnType<typeof createStatusWatch>;
+
+/** The states of spaces and objects, for callers who ask once and for those who watch. */
 export function createStatusWatch(deps: StatusWatchDeps) {
   const { book, reached, log } = deps;
   const listeners = new Set<Listener>();
   const stale = new Set<SpaceId>();
-  /** Of spaces to which nothing happened since: they need not be opened to know their status. */
+  /** Statuses of spaces to which nothing has happened since: these spaces need not be opened to know their status. */
   const storedBySpace = new Map<SpaceId, StoredStatus>();
   let cancel: (() => void) | undefined;
   let closed = false;
@@ -46,7 +50,7 @@ export function createStatusWatch(deps: StatusWatchDeps) {
   const ofObject = (replica: Replica, objectId: string): ObjectSyncStatus =>
     objectStatus(replica, objectId, book.of(replica.id), reached.of(replica.id));
 
-  /** The states of spaces may have changed: whoever watches hears of it soon, once for all that happened meanwhile. */
+  /** The states of spaces may have changed: watchers are notified soon, once for everything that happened meanwhile. */
   const notify = (spaceId: SpaceId): void => {
     stale.add(spaceId);
     if (listeners.size === 0 || closed) return;
@@ -58,12 +62,22 @@ export function createStatusWatch(deps: StatusWatchDeps) {
     });
   };
 
+  /** What was read from a space's database no longer holds. */
+  const forget = (spaceId: SpaceId): void => {
+    deps.resting.end(spaceId);
+    storedBySpace.delete(spaceId);
+  };
+
   return {
     of,
     ofObject,
     notify,
-    /** What is known of a space's database does not stand any more. */
-    forget: (spaceId: SpaceId): void => void storedBySpace.delete(spaceId),
+    /** Something happened to a space. */
+    changed(spaceId: SpaceId): void {
+      forget(spaceId);
+      notify(spaceId);
+    },
+    forget,
 
     /** Gives the statuses of all active spaces, and each again when it changed. */
     async watch(give: (status: SpaceSyncStatus) => void): Promise<() => void> {

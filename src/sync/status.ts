@@ -12,7 +12,7 @@ import type {
 import type { ObjectFacts, Replica, SpaceFacts } from "../space/replica.ts";
 import { countersOf, type SpaceProgress, timeText } from "./progress.ts";
 
-/** Who can be reached of those that keep a space. */
+/** Who of those that keep a space can be reached. */
 export interface Reach {
   readonly networkPeers: number;
   readonly localPeers: number;
@@ -26,8 +26,8 @@ export interface Reach {
 const LAST_SYNCED = "sync.lastSyncedAt";
 
 /**
- * The state by the definitions of the interface: never `synced` by default or by time-out. `complete`: nothing of what it
- * is about is unconfirmed or unjudged here.
+ * The state, by the definitions of the interface: never `synced` by default or by time-out. `complete`: nothing of the
+ * space or object is unconfirmed or unjudged here.
  */
 function stateOf(progress: SpaceProgress, reach: Reach, complete: boolean): SyncState {
   if (!progress.roundEnded) return "unknown";
@@ -42,7 +42,7 @@ function stateOf(progress: SpaceProgress, reach: Reach, complete: boolean): Sync
   return rounds.some((peer) => peer.lastSyncAtMs !== undefined) ? "synced" : "syncing";
 }
 
-/** What the status of a space is made of besides progress and reach. It stands until something happens to the space. */
+/** What the status of a space is made of, besides progress and reach. It holds until something happens to the space. */
 export interface StoredStatus extends SpaceFacts {
   /** When the space was found synced last, over restarts. Unix milliseconds. */
   readonly lastSyncedMs: number | undefined;
@@ -87,7 +87,7 @@ const lastSyncOf = (progress: SpaceProgress): string | null => {
   return timeText(times.length === 0 ? undefined : Math.max(...times));
 };
 
-/** An id of which nothing is known is `unknown`, as is everything before the first round. */
+/** An id that nothing is known of is `unknown`, as is everything before the first round. */
 export function objectStatus(
   replica: Replica,
   objectId: string,

@@ -13,8 +13,9 @@ import { createProgressBook } from "./progress.ts";
 import { createReachedReplicas } from "./reached-replicas.ts";
 import { createResting } from "./resting.ts";
 import { createRoundScheduler } from "./round-scheduler.ts";
+import { createSpaceRound } from "./space-round.ts";
 import { createSpaceUses } from "./space-uses.ts";
-import { markSynced, objectDebug, spaceDebug } from "./status.ts";
+import { objectDebug, spaceDebug } from "./status.ts";
 import { createStatusWatch } from "./status-watch.ts";
 
 /** What the account's spaces lend to sync. */
@@ -23,7 +24,7 @@ interface SyncSpaces {
   readonly tech: Replica;
   /** Active spaces, newest first; the account's own is not among them. */
   active(): SpaceId[];
-  /** Spaces that are kept in step: the active ones, and those of which the ACL log alone is here so far. */
+  /** Spaces that are kept in sync: the active ones, and those of which only the ACL log is here so far. */
   held(): SpaceId[];
   isHeld(spaceId: SpaceId): boolean;
   openHeld(spaceId: SpaceId): Promise<Replica>;
@@ -45,11 +46,11 @@ export interface SyncServiceDeps {
   readonly timers: Timers;
   /** Between rounds without a reason. */
   readonly intervalMs: number;
-  /** Begins to show people how far it is with what was missed. */
+  /** Begins to show people how far catching up has come. */
   showCatchUp(): CatchUpView;
 }
 
-/** Rounds with everybody who keeps the account's spaces, and the truth about them. */
+/** Runs rounds with everybody who keeps the account's spaces, and says truthfully how far they are. */
 export type SyncService = ReturnType<typeof createSyncService>;
 
 export function createSyncService(deps: SyncServiceDeps) {
@@ -61,7 +62,11 @@ export function createSyncService(deps: SyncServiceDeps) {
   const resting = createResting({ book, clock });
   const copy = createDeviceCopy({ peerId: deps.peerId, clock, log });
   const uses = createSpaceUses();
-  const statuses = createStatusWatch({ book, reached, log, timers, active: spaces.active, open: spaces.open });
+  const statuses = createStatusWatch({
+    ...{ book, reached, resting, log, timers },
+    active: spaces.active,
+    open: spaces.open,
+  });
   let network: NetworkView | undefined;
   let closed = false;
 
@@ -70,48 +75,9 @@ export function createSyncService(deps: SyncServiceDeps) {
   const openHeld = (spaceId: SpaceId): Promise<Replica> =>
     spaceId === spaces.tech.id ? Promise.resolve(spaces.tech) : spaces.openHeld(spaceId);
 
-  /** Something happened to a space. */
-  const notifyChanged = (spaceId: SpaceId): void => {
-    resting.end(spaceId);
-    statuses.forget(spaceId);
-    statuses.notify(spaceId);
-  };
-
   const committed = (replica: Replica): void => {
     for (const transport of transports) transport.changed(replica);
-    notifyChanged(replica.id);
-  };
-
-  /** One round for one space; what is found then is entered into the progress. */
-  const oneRound = async (spaceId: SpaceId): Promise<void> => {
-    if (!isHere(spaceId)) return; // ended meanwhile, or a peer shares what is only being looked for
-    const replica = await openHeld(spaceId);
-    try {
-      await Promise.all(transports.map((transport) => transport.round(replica)));
-    } catch (error) {
-      if (!replica.closing()) throw error;
-    }
-    if (replica.closing()) {
-      // It ended during its own round: nothing is known of it any more.
-      if (!isHere(spaceId)) book.forget(spaceId);
-      return;
-    }
-    if (!isHere(spaceId)) return; // by what the round brought, or by somebody here
-    await replica.acl.sequencePending(); // what came before a crash has come to nobody's notice since
-    await noteRound(replica);
-    statuses.notify(spaceId);
-  };
-
-  const noteRound = async (replica: Replica): Promise<void> => {
-    const progress = book.of(replica.id);
-    progress.roundEnded = true;
-    progress.lastRoundEndedMs = clock.nowMs();
-    resting.end(replica.id);
-    if (statuses.of(replica).state !== "synced") return;
-    progress.lastSyncedMs = clock.nowMs();
-    await markSynced(replica, progress.lastSyncedMs);
-    // What was written meanwhile is not in what was found synced.
-    if (statuses.of(replica).state === "synced") resting.begin(replica);
+    statuses.changed(replica.id);
   };
 
   const scheduler = createRoundScheduler({
@@ -125,7 +91,10 @@ export function createSyncService(deps: SyncServiceDeps) {
     techId: spaces.tech.id,
     held: spaces.held,
     isHere,
-    round: (spaceId) => uses.hold(spaceId, () => oneRound(spaceId)),
+    round: createSpaceRound({
+      ...{ book, resting, statuses, transports, clock, isHere, openHeld },
+      hold: uses.hold,
+    }),
     during: catchUp.during,
     notifyStatus: statuses.notify,
   });
@@ -136,7 +105,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     build: AclBuild,
     options?: ComposeOptions,
   ): Promise<AclMade | undefined> => {
-    // A space that was opened, or ended and begun anew, a moment ago is not known to the network's transport yet.
+    // The network's transport does not know yet a space that was opened, or ended and begun anew, a moment ago.
     if (!reached.sequencer(replica.id) && transports.some(({ appendAcl }) => appendAcl)) await round(replica.id);
     const sequencer = reached.sequencer(replica.id);
     if (sequencer?.appendAcl) return sequencer.appendAcl(replica, build, options);
@@ -150,20 +119,20 @@ export function createSyncService(deps: SyncServiceDeps) {
     book,
     /** Whether another server runs with this device's key. */
     copy,
-    notifyChanged,
+    notifyChanged: statuses.changed,
     notifyStatus: statuses.notify,
-    /** How far a space is, by the book, changed. */
+    /** The book says something else now about how far a space is. */
     notifyProgress: catchUp.notify,
-    /** Who is reached has changed. */
+    /** Others are reached now than before. */
     notifyReach: (): void => {
       for (const spaceId of spaces.active()) statuses.notify(spaceId);
     },
     markOf: resting.mark,
-    /** One round that begins now, or the next that does. */
+    /** One round that begins now, or shares the next if one is under way. */
     round,
     roundSoon,
     allSoon: scheduler.allSoon,
-    /** A space that came since the last regular round does not wait for the next. */
+    /** A space that was added since the last regular round does not wait for the next. */
     firstRoundSoon(spaceId: SpaceId): void {
       if (!book.of(spaceId).roundEnded) roundSoon(spaceId);
     },
@@ -184,8 +153,8 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
 
     /**
-     * The ACL log of a space that is not held here, for whoever holds a token; from its root on, unjudged. Undefined
-     * when nobody who is reached has it: then it is to be tried again later.
+     * The ACL log of a space that is not held here, for the holder of a token: from its root on, unjudged. Undefined when
+     * nobody who is reached has it; then it is to be tried again later.
      */
     async findAclLog(place: SpacePlace): Promise<Uint8Array[] | undefined> {
       const found = transports.map(
@@ -195,9 +164,9 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
 
     /**
-     * Moves a space's ACL log: behind the last record on the network while that is reached; else at once on an
-     * owner's device, and as a proposal to those on any other. Undefined when nothing had to be done. Errors: those of
-     * `build`, acl.forbidden, network.unavailable.
+     * Moves a space's ACL log. While the network is reached, the record is appended there; otherwise an owner's device
+     * appends it at once, and any other device keeps it as a proposal. Undefined when nothing had to be done. Errors: those
+     * of `build`, acl.forbidden, network.unavailable.
      */
     changeAcl: (replica: Replica, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> =>
       uses.hold(replica.id, () => changeAcl(replica, build, options)),
@@ -241,8 +210,8 @@ export function createSyncService(deps: SyncServiceDeps) {
     watchObject: statuses.watchObject,
 
     /**
-     * Whether what others may have written to a space has come: at once where there is nobody else, else after a round
-     * that missed nothing; false after 30 s, or 3 s without anybody to ask.
+     * Whether what others may have written to a space has come: at once if there is nobody else, otherwise after a round
+     * that missed nothing; false after 30 s, or after 3 s without anybody to ask.
      */
     waitConverged: async (spaceId: SpaceId): Promise<boolean> =>
       isAlone(spaceId) || waitConverged({ book, reached, timers, round, isClosed: () => closed }, spaceId),
@@ -250,10 +219,9 @@ export function createSyncService(deps: SyncServiceDeps) {
     isObjectSynced: (replica: Replica, objectId: string): boolean =>
       isAlone(replica.id) || statuses.ofObject(replica, objectId).state === "synced",
 
-    /** Everything known of a space's rounds is forgotten: it ended. */
+    /** Forgets all that is known of a space's rounds, because the space ended. */
     async forget(spaceId: SpaceId): Promise<void> {
       book.forget(spaceId);
-      resting.end(spaceId);
       statuses.forget(spaceId);
       await Promise.all(transports.map((transport) => transport.forget(spaceId)));
     },

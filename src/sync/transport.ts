@@ -22,25 +22,26 @@ export interface TransportHost {
   notifyProgress(): void;
 }
 
-/** A way to other replicas: the devices on the LAN, or the network. */
+/** A transport: a way to other replicas, over the LAN or the network. */
 export interface Transport {
   /** Names, as progress knows them, of who keeps the space and is reached now. */
   names(spaceId: SpaceId): readonly string[];
   /** Why it does not serve although it can be reached; undefined otherwise. */
   fault(spaceId: SpaceId): string | undefined;
   /**
-   * One round in both directions with everyone who is reached: what they have comes here, what is here goes there.
+   * One round in both directions with everybody who is reached: fetches what they have, and gives them what is here.
    * Failures are entered into the progress, not thrown.
    */
   round(replica: Replica): Promise<void>;
   /**
-   * Of these spaces those for which a round would bring nothing: nobody who is reached keeps them, or everybody who does is
-   * surely at the mark that is given (undefined: the space was not found synced since it changed). Opens no space.
+   * Those of these spaces for which a round would bring nothing: nobody who is reached keeps the space, or everybody who
+   * does is surely at the given mark (undefined: the space was not found synced since it changed). Opens no space.
    */
   resting(marks: ReadonlyMap<SpaceId, Uint8Array | undefined>): Promise<ReadonlySet<SpaceId>>;
   /**
-   * Puts a record of this account behind the last one that everybody sees, built anew as often as somebody is faster.
-   * Undefined when nothing had to be done. Only where somebody else keeps the order. Errors: network.unavailable.
+   * Appends a record of this account to the log that everybody sees; the record is built anew as often as somebody else is
+   * faster. Undefined when nothing had to be done. Only for a transport that keeps the order of the log. Errors:
+   * network.unavailable.
    */
   appendAcl?(replica: Replica, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined>;
   /**

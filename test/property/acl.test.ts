@@ -21,13 +21,13 @@ import {
   revokeInvites,
   stopSharing,
   transferOwnership,
-} from "../../src/acl/actions.ts";
-import type { AclContext } from "../../src/acl/compose.ts";
-import type { AclOp } from "../../src/acl/op.ts";
-import type { GrantablePermission } from "../../src/acl/permission.ts";
-import { applyAclRecord } from "../../src/acl/reducer.ts";
-import { rosterOf } from "../../src/acl/roster.ts";
-import { type AclState, emptyAcl, permissionOf, readKeyHolders } from "../../src/acl/state.ts";
+} from "../../src/acl/compose/actions.ts";
+import type { AclContext } from "../../src/acl/compose/compose.ts";
+import type { AclOp } from "../../src/acl/record/op.ts";
+import type { GrantablePermission } from "../../src/acl/record/permission.ts";
+import { applyAclRecord } from "../../src/acl/reducer/reducer.ts";
+import { rosterOf } from "../../src/acl/reducer/roster.ts";
+import { type AclState, emptyAcl, permissionOf, readKeyHolders } from "../../src/acl/reducer/state.ts";
 import { bytesToHex } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import type { Account } from "../../src/crypto/account.ts";

@@ -1,10 +1,10 @@
 /**
  * Somebody who knows every format and has a member's keys, then a removed member's, then none at all: whatever it makes of
- * changes and of records of rights, a replica neither throws nor stalls nor grows beyond docs/security.md, two of them end
+ * changes and of ACL records, a replica neither throws nor stalls nor grows beyond docs/security.md, two of them end
  * alike in whatever order it came, and what honest members write goes on. `HISTORIES` and `SEED` for more of it.
  */
 import { describe, expect } from "bun:test";
-import { encodeAclRecord } from "../../src/acl/record.ts";
+import { encodeAclRecord } from "../../src/acl/record/record.ts";
 import type { ChangeHeader } from "../../src/change/codec/change-codec.ts";
 import { stubOf } from "../../src/change/codec/change-stub.ts";
 import { DELETIONS_DATASET } from "../../src/change/fold/deletion-log.ts";

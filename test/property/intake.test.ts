@@ -79,7 +79,7 @@ function stateOf({ store }: ChangeEngine) {
     changes: column("SELECT hex(id) AS x FROM changes ORDER BY id"),
     parked: column("SELECT hex(id) || wait_kind AS x FROM parked ORDER BY id"),
     quarantined: column("SELECT hex(id) || code || facts AS x FROM quarantine ORDER BY id"),
-    arrivals: column("SELECT kind AS x FROM arrivals"),
+    unblocked: column("SELECT kind AS x FROM unblocked"),
   };
 }
 
@@ -299,7 +299,7 @@ async function fan(world: World, width: number): Promise<Uint8Array[]> {
 }
 
 /** Changes that wait as a whole, and those of which the body does. */
-const waitingIn = ({ store }: ChangeEngine): number => store.parked.usage().count + store.unopened.count();
+const waitingIn = ({ store }: ChangeEngine): number => store.parked.usage().count + store.pendingBodies.count();
 
 describe("what waited", () => {
   for (const kind of ["parent", "chain", "key"] as const) {
@@ -382,7 +382,7 @@ describe("what waited", () => {
     expect((await engine.ingest(withoutRoot)).every(({ kind }) => kind === "parked")).toBe(true);
     await write(engine, "mine", { type: "$set", path: "n", value: 1 });
     await engine.idle();
-    expect(stateOf(engine)).toMatchObject({ parked: [], quarantined: [], arrivals: [] });
+    expect(stateOf(engine)).toMatchObject({ parked: [], quarantined: [], unblocked: [] });
     const all = await changesOf(engine);
     expect(all).toHaveLength(7);
     const other = world.open("other");

@@ -226,7 +226,7 @@ async function heal(rng: Rng, world: World): Promise<void> {
 async function stateOf(device: Device) {
   const { engine } = device.space;
   await engine.idle();
-  const { db, parked, unopened, history } = engine.store;
+  const { db, parked, pendingBodies, history } = engine.store;
   const rowsOf = (sql: string): unknown[] => db.query<Record<string, unknown>, []>(sql).values();
   const objects = engine.objects.all().map(({ no, id, deleted, modLamport, modChange, modMs }) => {
     const heads = engine.objects.byNo(no)!.heads.map((head) => bytesToHex(head.id));
@@ -255,6 +255,6 @@ async function stateOf(device: Device) {
     ),
     vector: bytesToHex(vectorOf(device.space).digest),
     parked: parked.usage().count,
-    unopened: unopened.count(),
+    pendingBodies: pendingBodies.count(),
   };
 }

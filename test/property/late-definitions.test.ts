@@ -144,7 +144,7 @@ describe("definitions that come late, or do not count", () => {
       ]);
       await late!.services.engine.ingest(await writer!.packets());
       expect(late!.parkedCount()).toBe(0);
-      expect(late!.services.engine.store.unopened.count()).toBe(0);
+      expect(late!.services.engine.store.pendingBodies.count()).toBe(0);
       expect(await late!.rowTexts()).toEqual(await writer!.rowTexts());
       await engine.rebuildProjection();
       expect(await late!.rowTexts()).toEqual(await writer!.rowTexts());

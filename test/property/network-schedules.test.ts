@@ -5,7 +5,7 @@
  * record once, and who was put out has asked for no place that came after.
  */
 import { describe, expect } from "bun:test";
-import type { EpochState } from "../../src/acl/state.ts";
+import type { EpochState } from "../../src/acl/reducer/state.ts";
 import { bytesToHex, equalBytes } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import { deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";

@@ -33,11 +33,11 @@ export interface ChangeBody {
  */
 const PLAIN = 0;
 const ZSTD = 1;
-/** The fastest: bodies are small, and a write waits for it. */
+/** The fastest level: bodies are small, and a write waits for it. */
 const ZSTD_LEVEL = 1;
 const COMPRESS_FROM_BYTES = 1024;
 
-/** What a body may be, from whomever: this device writes none beyond it, and takes none beyond it from others. */
+/** The bounds of a body, whoever wrote it: this device writes none beyond them, and takes in none beyond them. */
 const BODY_BOUNDS = {
   openedBytes: 16 << 20,
   records: 20_000,
@@ -47,7 +47,7 @@ const BODY_BOUNDS = {
   depth: 128,
   /** Of the names of a dataset and of a definition. */
   nameChars: 512,
-  /** Every record keeps the trace ids of the change that wrote it: what they may take in all of them together. */
+  /** Every record keeps the trace ids of the change that wrote it, so what they take together is bounded. */
   tracedChars: 16 << 20,
 } as const;
 
@@ -174,7 +174,7 @@ function normalised(value: Json, depth: number): Json {
     : Object.fromEntries(Object.entries(value).map(([key, part]) => [key.toWellFormed(), part]));
 }
 
-/** Also for a field that is named as the prototype's accessor. */
+/** This also works for a field that has the name of the prototype's accessor. */
 function setOwn(holder: JsonObject, key: string, value: Json): void {
   Object.defineProperty(holder, key, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -18,7 +18,7 @@ export const oneRecord = (
   refuseCreate: (id) => (id === name ? undefined : refusal(code)),
 });
 
-/** What people are told of a space or an account. */
+/** What people are shown of a space or an account. */
 export const ABOUT_FIELDS = ["name", "description", "iconCid"] as const;
 
 const IS_ABOUT: ReadonlySet<string> = new Set(ABOUT_FIELDS);

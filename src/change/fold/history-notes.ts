@@ -32,7 +32,7 @@ export function createHistoryNotes(history: HistoryTable | undefined, datasetNo:
       for (const trace of traceKeys(body.traceIds)) history.addTrace(object.no, trace, change.lamport, change.no);
     },
     /** A change that is in the graph, but cannot be read yet. */
-    noteUnopened: (change: ReplayInput["change"], parents: readonly number[], object: ObjectEntry): void =>
+    notePendingBody: (change: ReplayInput["change"], parents: readonly number[], object: ObjectEntry): void =>
       add(change, parents, object, { datasetNo: 0, hidden: true }),
   };
 }

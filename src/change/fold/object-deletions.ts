@@ -20,7 +20,7 @@ const TEAR_DOWN_DELAY_MS = 500;
 /** Set when bodies are missed that this device had and dropped: whoever keeps what was sent long ago is to be asked anew. */
 export const BODIES_GIVEN_UP = "bodies.given-up";
 /**
- * How long the content of a deleted object is kept: until then a record of rights that somebody made before it had heard
+ * How long the content of a deleted object is kept: until then an ACL record that somebody made before it had heard
  * of the deletion may take its author's right away, and the object is back.
  */
 export const DELETED_GRACE_MS = 30 * 24 * 60 * 60 * 1000;
@@ -71,14 +71,14 @@ export function createObjectDeletions({
       if (!object.deleted) {
         time.pass();
         objects.setDeleted(object, true, time.nowMs());
-        store.unopened.settle(object.no);
+        store.pendingBodies.settle(object.no);
         tearDownDue = true;
       }
       const version = (entry["_ver"] as JsonObject)["id"] as string;
       projection.hideObjectRow(object, { version, timeMs: deletedAtMs(entry) });
     } else if (object.deleted) {
       objects.setDeleted(object, false, 0);
-      if (store.unopened.missStubs(object.no) > 0) store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
+      if (store.pendingBodies.missStubs(object.no) > 0) store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
       projection.rebuildObject(object);
     }
   };
@@ -88,9 +88,9 @@ export function createObjectDeletions({
    * how many.
    */
   const purgeObject = async (no: number, queue: Queue): Promise<number> => {
-    const { history, unopened } = store;
+    const { history, pendingBodies } = store;
     const keeps = ({ datasetNo, no: change }: StoredChange) =>
-      datasetNo === 0 ? unopened.has(change) : registry.outlives?.(store.datasetName(datasetNo)) === true;
+      datasetNo === 0 ? pendingBodies.has(change) : registry.outlives?.(store.datasetName(datasetNo)) === true;
     let after = { lamport: -1, no: 0 };
     let purged = 0;
     while (!queue.closing()) {
@@ -146,7 +146,7 @@ export function createObjectDeletions({
 
     /** A change counts of which only the stub was kept: its body is missed from now on. */
     missBody({ no, objectNo, id }: StoredChange): void {
-      store.unopened.put(no, objectNo, "body", id);
+      store.pendingBodies.put(no, objectNo, "body", id);
       store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
     },
 

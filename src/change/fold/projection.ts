@@ -52,7 +52,7 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
   return {
     /** Folds one change into the rows it names. The caller has put it into the log. */
     foldChange,
-    noteUnopened: history.noteUnopened,
+    notePendingBody: history.notePendingBody,
     replayOf: reader.replayOf,
     envelopeOf,
     setLocal: createLocalFields(store, batch),

@@ -50,8 +50,10 @@ const changesOf = (device: Device, id: string) => {
 };
 const stubsOf = (device: Device, id: string) => changesOf(device, id).filter(({ bytes }) => isStub(bytes));
 const waitingForKey = ({ space }: Device) =>
-  space.engine.store.db.query<{ n: number }, []>("SELECT count(*) AS n FROM unopened WHERE wait_kind = 'key'").get()!.n;
-const missing = ({ space }: Device) => space.engine.store.unopened.count();
+  space.engine.store.db
+    .query<{ n: number }, []>("SELECT count(*) AS n FROM pending_bodies WHERE wait_kind = 'key'")
+    .get()!.n;
+const missing = ({ space }: Device) => space.engine.store.pendingBodies.count();
 
 /** Deleted, told to the others and torn down everywhere. */
 async function deleted(by: Device, id: string, others: readonly Device[]): Promise<void> {
@@ -196,7 +198,7 @@ describe("stubs of what is not deleted", () => {
       await two.reopen();
       await two.space.engine.rebuildProjection();
       expect(missing(two)).toBe(3);
-      expect(two.space.engine.store.unopened.missingBodies(10)).toHaveLength(3);
+      expect(two.space.engine.store.pendingBodies.missingBodies(10)).toHaveLength(3);
       // What is written meanwhile sorts behind.
       await two.write("b", "own");
       for (const each of bytes.toReversed()) await two.ingest(each);

@@ -18,7 +18,7 @@ export interface NewChange {
 }
 
 /**
- * The graph of changes and the chains of their writers. Whether a change counts is no matter here. Cached writers are
+ * The graph of changes and the chains of their writers. Whether a change counts does not matter here. Cached writers are
  * written back once a batch.
  */
 export type ChangeLog = ReturnType<typeof createChangeLog>;

@@ -20,8 +20,8 @@ function placeOf(heads: readonly HeadRef[], id: Uint8Array): number {
 }
 
 /**
- * The heads once a change has come behind its parents: sorted by id, as those before are. An object may have as many as
- * somebody cares to make: hence no pass over all of them but one copy.
+ * The heads once a change has come behind its parents: sorted by id, as the heads before are. An object may have as many
+ * heads as somebody cares to make, so they are copied once and not gone through otherwise.
  */
 export function headsAfter(before: readonly HeadRef[], parents: readonly Uint8Array[], head: HeadRef): HeadRef[] {
   const heads = [...before];

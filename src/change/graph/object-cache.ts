@@ -28,7 +28,7 @@ export interface ObjectEntry {
 }
 
 const MAX_ENTRIES = 20_000;
-/** Derived roots that come in until they are counted anew. */
+/** How many derived roots may come in before they are counted anew. */
 const RECOUNT_AFTER = 256;
 
 /** Objects by id and number; heads and modification stamps are written back once a batch. */

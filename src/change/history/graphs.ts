@@ -57,7 +57,7 @@ export function createGraphs(
       for (;;) {
         const busy = reading.get(objectNo);
         if (busy) {
-          await busy.catch(() => undefined); // told to whoever started it
+          await busy.catch(() => undefined); // it reaches the caller that started it
           continue;
         }
         const known = memory.get(`${owner}${objectNo}`);

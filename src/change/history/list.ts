@@ -132,7 +132,7 @@ interface Group {
   oldest: ListedChange;
   size: number;
   author: Uint8Array;
-  /** The newest change opened; all that is told of the others is what they touched. */
+  /** The newest change, opened; of the others the entry says only what they touched. */
   open: OpenChange;
   touched: Map<string, Set<string>>;
   /** How many records and traces it names. */

@@ -2,11 +2,11 @@ import { workerEntry } from "../../base/worker-entry.ts";
 import { createWorkerPool, type WorkerPoolOptions, WorkerRefused } from "../../base/worker-pool.ts";
 import { type CheckReply, type CheckRequest, DIGEST_BYTES } from "./check-job.ts";
 
-/** Verifies changes that came in on another thread. It is given no keys: it opens nothing. */
+/** Verifies, on another thread, changes that came in. The thread is given no keys: it opens nothing. */
 export interface ChangeChecker {
   /**
-   * For each the SHA-256 of the bytes that were found to be a change in canonical form, signed by its author; undefined
-   * for those that were not, and for all when nobody could look. Never rejects.
+   * For each change the SHA-256 of the bytes that were found to be canonical and signed by their author. Undefined for
+   * bytes that were not, and for all when no worker could check them. Never rejects.
    */
   check(many: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[] | undefined>;
   close(): void;
@@ -28,7 +28,7 @@ const DEFAULTS: ChangeCheckerOptions = {
 /** One thread verifies faster than the loop can write. */
 const THREADS = 1;
 
-/** `onLost` is told of a worker that died or hung: what it had is verified where it is written. */
+/** `onLost` is called with a worker that died or hung: what it had is verified where it is written. */
 export function createChangeChecker(
   onLost: (error: unknown) => void,
   options: Partial<ChangeCheckerOptions> = {},
@@ -59,7 +59,7 @@ export function createChangeChecker(
   };
 }
 
-/** One buffer of their own: frames are reused, and a view would take the whole of its frame along. */
+/** Copied into one buffer of their own: frames are reused, and a view would keep the whole of its frame. */
 function pack(many: readonly Uint8Array[]): CheckRequest {
   const lengths = Uint32Array.from(many, ({ length }) => length);
   const bytes = new Uint8Array(lengths.reduce((sum, length) => sum + length, 0));

@@ -1,16 +1,19 @@
 import { type CommitQueue, RollBackWith, type WriteScope } from "../../store/commit-queue.ts";
 import { isOfEnvironment } from "../fold/fold-fault.ts";
-import type { Arrivals } from "./arrivals.ts";
 import type { ChangeChecker } from "./change-checker.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
+import type { Unblocked } from "./unblocked.ts";
 
 /** A slice ends after this long, but for the change it is at. */
 const SLICE_MS = 4;
-/** How much of it goes at most to changes that waited here, while others come in. */
-const ARRIVALS_MS = 2;
+/** How much of a slice goes at most to changes that were waiting here, while others come in. */
+const UNBLOCKED_MS = 2;
 /** A slice ends after so many changes, however quick they were. */
 const SLICE_CHANGES = 128;
-/** Fewer are verified where they are written: they are not worth the way to another thread, which may have to start. */
+/**
+ * Fewer are verified where they are written: sending them to another thread, which may have to start first, is not worth
+ * it.
+ */
 const CHECK_FROM = 100;
 /** What is verified at once: the first of a batch are written while the next are verified. */
 const CHECK_CHANGES = 48;
@@ -23,7 +26,7 @@ interface Incoming {
   readonly checked: Uint8Array | undefined;
   readonly resolve: (verdict: IngestVerdict) => void;
   readonly reject: (error: unknown) => void;
-  /** Something threw while it was taken in alone, which nothing of this device's was the cause of. */
+  /** Something threw while it was taken in alone, and this device was not the cause. */
   isFaulty: boolean;
 }
 
@@ -34,18 +37,18 @@ interface IntakeDeps {
     giveUp(bytes: Uint8Array, scope: WriteScope): IngestVerdict;
     tryUnblocked(scope: WriteScope): boolean;
   };
-  arrivals: Arrivals;
-  /** Told of what threw. */
+  unblocked: Unblocked;
+  /** Called with what was thrown. */
   onFailure?: ((error: unknown) => void) | undefined;
   checker?: ChangeChecker | undefined;
 }
 
 /**
- * Brings changes of others to the commit queue in their order, and those that waited here for something that has come: in
- * slices of a few milliseconds, one write each. A slice in which something throws is undone and its changes taken alone;
- * one that throws again is given up, unless it is the device that fails.
+ * Brings changes of others to the commit queue in their order, and the waiting changes that something has unblocked: in
+ * slices of a few milliseconds, one write each. If something throws in a slice, the slice is undone and its changes are
+ * taken in one by one. A change that throws again is given up, unless the device itself fails.
  */
-export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure }: IntakeDeps) {
+export function createChangeIntake({ queue, ingest, unblocked, checker, onFailure }: IntakeDeps) {
   const incoming: Incoming[] = [];
   /** How many of the first are taken alone. */
   let alone = 0;
@@ -53,7 +56,7 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
   let failed = false;
   const waiters: PromiseWithResolvers<void>[] = [];
 
-  const takeArrivals = (scope: WriteScope, until: number): number => {
+  const takeUnblocked = (scope: WriteScope, until: number): number => {
     let steps = 0;
     while (steps < SLICE_CHANGES && performance.now() < until && ingest.tryUnblocked(scope)) steps++;
     return steps;
@@ -75,7 +78,7 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
 
   const runSlice = (scope: WriteScope, taken: Incoming[]): IngestVerdict[] => {
     const now = performance.now();
-    const steps = takeArrivals(scope, now + (incoming.length > 0 ? ARRIVALS_MS : SLICE_MS));
+    const steps = takeUnblocked(scope, now + (incoming.length > 0 ? UNBLOCKED_MS : SLICE_MS));
     if (incoming.length === 0) return [];
     try {
       return takeIncoming(scope, alone > 0 ? 1 : Math.max(1, SLICE_CHANGES - steps), now + SLICE_MS, taken);
@@ -96,7 +99,7 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
     }
   };
 
-  const isDue = (): boolean => incoming.length > 0 || (arrivals.due() && !failed);
+  const isDue = (): boolean => incoming.length > 0 || (unblocked.due() && !failed);
 
   /** Queues a slice when there is something to do. */
   const start = (): void => {
@@ -119,7 +122,7 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
       (verdicts) => {
         failed = false;
         for (const [index, one] of taken.entries()) one.resolve(verdicts[index]!);
-        if (!arrivals.due()) for (const waiter of waiters.splice(0)) waiter.resolve();
+        if (!unblocked.due()) for (const waiter of waiters.splice(0)) waiter.resolve();
         start();
       },
       (error: unknown) => {
@@ -131,7 +134,7 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
     );
   };
 
-  /** The queue takes no more. What has come is stored; changes that were not taken will be offered again. */
+  /** The queue takes no more. What has come is stored; changes that were not taken in will be offered again. */
   const stop = (): void => {
     const error = new Error("the commit queue is closed");
     for (const one of incoming.splice(0)) one.reject(error);
@@ -151,7 +154,7 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
       const digests = check && (await check);
       for (const [place, bytes] of group.entries()) {
         const verdict = add(bytes, digests?.[place]);
-        verdict.catch(() => {}); // told below
+        verdict.catch(() => {}); // it is awaited below
         verdicts.push(verdict);
       }
       start();
@@ -165,20 +168,20 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
     start();
   };
 
-  /** Resolves when everything that waited for something that has come was tried. */
+  /** Resolves when every change that was unblocked has been tried. */
   const settled = (): Promise<void> => {
-    if (!arrivals.due()) return Promise.resolve();
+    if (!unblocked.due()) return Promise.resolve();
     const waiter = Promise.withResolvers<void>();
     waiters.push(waiter);
     restart();
     return waiter.promise;
   };
 
-  arrivals.whenDue(restart);
+  unblocked.whenDue(restart);
   restart();
 
   return {
-    /** One verdict each. All are durable when it resolves, and what waited for them was tried. */
+    /** One verdict each. When it resolves, all are durable and the changes that waited for them have been tried. */
     async take(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
       const verdicts: IngestVerdict[] = [];
       for (let at = 0; at < many.length; at += AHEAD) verdicts.push(...(await takePart(many.slice(at, at + AHEAD))));

@@ -25,12 +25,15 @@ interface PlaceFinderDeps {
   aside: Pick<SetAside, "quarantine" | "park" | "parkBehind">;
 }
 
-/** Finds the place of a change that its author signed: its ACL record, parents and writer's chain, and that its clock fits. */
+/**
+ * Finds the place of a change that its author signed: its ACL record, its parents and its writer's chain; and checks that
+ * its clock fits.
+ */
 export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDeps) {
   const { changes } = store;
   const { quarantine, park, parkBehind } = aside;
 
-  /** The place, or what becomes of a change that has none, or none yet. */
+  /** The place of a change, or what becomes of a change that has none, or none yet. */
   return ({ header, id }: Change, bytes: Uint8Array): { place: ChangePlace } | { verdict: IngestVerdict } => {
     const refused = (why: Refusal) => ({ verdict: quarantine(id, why, bytes) });
     const position = acl.at(header.acl);
@@ -38,7 +41,7 @@ export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDep
     if (!position) return { verdict: park({ ...waiting, author: header.author }, "acl", header.acl) };
     const { author, writer, seq } = header;
     const hasRight = acl.counts({ author, writer, seq, id, aclPos: position.pos });
-    /** Who waits: what is missed by somebody without the right is nobody's to miss. */
+    /** The author that the waiting is counted against. Nobody misses what an author without the right waits for. */
     const waiter = hasRight ? author : STRANGER;
     let { clock } = position;
     let notBefore = 0;

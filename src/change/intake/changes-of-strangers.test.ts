@@ -16,7 +16,7 @@ describe("who has no right", () => {
   const stored = ({ space }: Device) =>
     space.engine.store.db.query<{ bytes: number }, []>("SELECT sum(length(bytes)) AS bytes FROM changes").get()!.bytes;
   const waiting = ({ space }: Device) =>
-    space.engine.store.parked.waitingCount(5) + space.engine.store.unopened.waitingCount(5);
+    space.engine.store.parked.waitingCount(5) + space.engine.store.pendingBodies.waitingCount(5);
 
   for (const who of ["a stranger", "a removed member"] as const)
     test(`[unpaid] ${who} fills nobody's disk, whether by stubs and then bodies or by changes of his own`, () =>
@@ -92,14 +92,14 @@ describe("who has no right", () => {
       expect(await one.ingest(stubOf(bytes))).toMatchObject({ kind: "stored" });
       await one.ingest(bytes);
       expect(waiting(one)).toBe(1);
-      const { parked, unopened } = one.space.engine.store;
+      const { parked, pendingBodies } = one.space.engine.store;
       for (let round = 0; round < 5; round++)
         await one.space.engine.write(() => {
           parked.age(5);
-          unopened.age(5);
+          pendingBodies.age(5);
         });
       expect(waiting(one)).toBe(0);
-      expect(unopened.inVain(5, 10)).toHaveLength(1);
+      expect(pendingBodies.inVain(5, 10)).toHaveLength(1);
     }));
 
   test("[unpaid] derived roots that nobody writes to are taken up to a number", () =>

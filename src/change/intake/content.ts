@@ -1,16 +1,16 @@
 import { utf8ToBytes } from "../../base/bytes.ts";
 import type { Refusal } from "../../protocol/refusals.ts";
-import type { UnopenedWait } from "../../store/unopened-table.ts";
+import type { PendingBodyWait } from "../../store/pending-body-table.ts";
 import type { OpenedBody } from "../codec/body-opener.ts";
 import type { ChangeBody } from "../codec/change-body.ts";
 import type { DatasetRules } from "../codec/dataset-rules.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
 import type { RulesRegistry } from "../ports.ts";
 
-/** What a change does, as far as it can be told here. */
+/** What a change does, as far as it is known here. */
 export type Content =
   | { body: ChangeBody; rules: DatasetRules }
-  | { wait: UnopenedWait; what: Uint8Array }
+  | { wait: PendingBodyWait; what: Uint8Array }
   /** Nothing, on any device. */
   | { broken: Refusal };
 
@@ -26,8 +26,8 @@ export function contentOf(opened: OpenedBody, id: Uint8Array, registry: RulesReg
 }
 
 /**
- * Nobody ever reads it: of what was deleted long ago, or by somebody who never was a member. A definition others may
- * have written under; what cannot be read yet may be one.
+ * Nobody will ever read it: its object was deleted long ago, or its author never was a member. A definition is kept,
+ * because others may have written under it, and so is what cannot be read yet, because it may be a definition.
  */
 export function isNeedless(
   content: Content,

@@ -26,18 +26,18 @@ import type { ChangeLog } from "../graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { LocalWriter } from "../local-writer.ts";
 import type { AclView, RulesRegistry } from "../ports.ts";
-import type { Arrivals } from "./arrivals.ts";
 import { type ChangePlace, createPlaceFinder } from "./change-place.ts";
 import { contentOf, isNeedless } from "./content.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 import { createLateBodies } from "./late-body.ts";
+import { createRetry } from "./retry.ts";
 import { createSetAside, type ParkQuota, STRANGER } from "./set-aside.ts";
-import { createUnblocked } from "./unblocked.ts";
+import type { Unblocked } from "./unblocked.ts";
 
 interface IngestDeps {
   spaceId: SpaceId;
   store: SpaceStore;
-  arrivals: Arrivals;
+  unblocked: Unblocked;
   batch: Pick<OpenBatch, "unsettle">;
   deletions: Pick<ObjectDeletions, "settle">;
   log: ChangeLog;
@@ -63,13 +63,13 @@ type Decoded = { change: ReturnType<typeof decodeChange> } | { id: Uint8Array; v
 
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
 export function createIngest(deps: IngestDeps) {
-  const { store, arrivals, log, objects, projection, opener, acl, registry } = deps;
-  const { changes, parked, unopened } = store;
+  const { store, unblocked, log, objects, projection, opener, acl, registry } = deps;
+  const { changes, parked, pendingBodies } = store;
   const space = digestOfCid(deps.spaceId)!;
   const aside = createSetAside({ store, acl, quota: deps.quota, clock: deps.clock });
   const { quarantine, park, hasRoom, isStranger } = aside;
   const placeOf = createPlaceFinder({ store, objects, acl, aside });
-  /** Definitions that came in and that waiting changes may be released by. */
+  /** Definitions that came in, and that may unblock waiting changes. */
   const defined: string[] = [];
   const fold = (input: FoldInput): void => {
     const folded = projection.foldChange(input);
@@ -114,7 +114,8 @@ export function createIngest(deps: IngestDeps) {
       if (!(error instanceof ChangeFault)) throw error;
       if (error.refusal.code === "change.version")
         return { id, verdict: park({ id, author: STRANGER, object: undefined, bytes }, "version", new Uint8Array(0)) };
-      // Under the hash of the bytes: what is not canonical must not give a bad name to the change that it resembles.
+      // It is quarantined under the hash of its bytes: bytes that are not canonical must not spoil the name of the change
+      // that they resemble.
       const name = sha256(bytes);
       const kept = bytes.length > 1 << 20 ? bytes.subarray(0, 0) : bytes;
       return { id: name, verdict: quarantine(name, error.refusal, kept) };
@@ -158,8 +159,8 @@ export function createIngest(deps: IngestDeps) {
     const whole = wholeOf(change, bytes);
     const opened = change.sealed ? opener.open(change, object.idText) : opener.openStored(whole, object.idText);
     const content = contentOf(opened, id, registry);
-    // A stub is in the graph wherever it came, so a body that cannot be read must not keep its change out for ever, nor what
-    // others have built upon it.
+    // A stub is in the graph wherever it has come, so a body that cannot be read must not keep its change out for ever, nor
+    // the changes that others built on it.
     if (counts && "wait" in content && content.wait !== "body" && !isStub(bytes) && !parked.voucherFor(id))
       return park({ id, author: header.author, object: object.id, bytes }, content.wait, content.what);
 
@@ -170,21 +171,21 @@ export function createIngest(deps: IngestDeps) {
     const datasetNo = "body" in content && !isDropped ? store.datasetNo(content.body.dataset) : 0;
     const no = log.append({ ...entryOf(change, place), bytes: kept, datasetNo }, object, writer, scope);
     if ("wait" in content && !isDropped && !(content.wait === "body" && object.deleted))
-      unopened.put(no, object.no, content.wait, content.what);
+      pendingBodies.put(no, object.no, content.wait, content.what);
     const folding = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };
     if ("body" in content && !isDropped) fold({ change: folding, parents, author: header.author, object, ...content });
-    else projection.noteUnopened(folding, parents, object);
+    else projection.notePendingBody(folding, parents, object);
     parked.drop(id);
     noteSettled(change);
     if (!("broken" in content)) return { kind: "stored", counts };
-    // It is in the graph, since stubs are, and does nothing on any device. Debug tells of it.
+    // It is in the graph, since stubs are, and does nothing on any device. Debug shows it.
     quarantine(id, content.broken, bytes);
     return { kind: "stored", counts, refusal: content.broken };
   };
 
   /**
-   * What a change stands upon and waits here because its body cannot be read: whoever built upon it had it in the graph, so it
-   * enters that here too, and its body waits there.
+   * A change on which another stands is parked here because its body cannot be read. The author of the other had it in its
+   * graph, so it enters the graph here too, and its body waits there.
    */
   const admitUnread = ({ header }: Change, scope: WriteScope): void => {
     for (const id of header.prev ? [...header.parents, header.prev] : header.parents) {
@@ -203,23 +204,23 @@ export function createIngest(deps: IngestDeps) {
       deps.batch.unsettle(header.author);
   };
 
-  /** Tells those that waited for a change what became of it. */
+  /** Notes what became of the change, for those that waited for it. */
   const settle = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {
-    if (verdict.kind === "stored" || verdict.kind === "quarantined") arrivals.note("change", id, scope);
+    if (verdict.kind === "stored" || verdict.kind === "quarantined") unblocked.note("change", id, scope);
     settleDefinitions(scope);
   };
   const settleDefinitions = (scope: WriteScope): void => {
-    for (const name of defined.splice(0)) arrivals.note("definition", utf8ToBytes(name), scope);
+    for (const name of defined.splice(0)) unblocked.note("definition", utf8ToBytes(name), scope);
   };
 
-  const unblocked = createUnblocked({
-    news: arrivals,
-    arrivals: store.arrivals,
+  const retry = createRetry({
+    unblocked,
+    table: store.unblocked,
     parked,
-    unopened,
+    pendingBodies,
     onFailure: deps.onFailure,
     retry(waiting, scope) {
-      // It was found good before it was parked, but for what this program, or an earlier one, could not read.
+      // It was found good before it was parked, except for what this program or an earlier one could not read.
       const admitted = admit(waiting.bytes, scope, waiting.waitKind !== "version");
       settle(admitted, scope);
       return admitted.verdict;
@@ -231,7 +232,7 @@ export function createIngest(deps: IngestDeps) {
     },
     giveUp: (waiting) => void quarantine(waiting.id, FOLD_FAULT, waiting.bytes),
     giveUpOpening(no) {
-      unopened.drop(no);
+      pendingBodies.drop(no);
       const { id, bytes } = changes.byNo(no)!;
       quarantine(id, FOLD_FAULT, bytes);
     },
@@ -239,15 +240,18 @@ export function createIngest(deps: IngestDeps) {
 
   return {
     /**
-     * One change; what waited for it is an arrival. `checked` is the SHA-256 of bytes that were found good: an answer for
-     * other bytes than these is worth nothing.
+     * One change; what waited for it is noted as unblocked. `checked` is the SHA-256 of bytes that were found good; it says
+     * nothing of other bytes.
      */
     take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict {
       const admitted = admit(bytes, scope, checked !== undefined && equalBytes(checked, sha256(bytes)));
       settle(admitted, scope);
       return admitted.verdict;
     },
-    /** Something threw while this change was taken in, and would again: what waits for it learns that it is refused. */
+    /**
+     * Something threw while this change was taken in, and would throw again: the changes that wait for it learn that it is
+     * refused.
+     */
     giveUp(bytes: Uint8Array, scope: WriteScope): IngestVerdict {
       defined.length = 0;
       const id = changeIdOf(bytes);
@@ -255,8 +259,8 @@ export function createIngest(deps: IngestDeps) {
       settle({ verdict, id }, scope);
       return verdict;
     },
-    /** Tries one of the changes that waited for what has come. Answers false when there was none to try. */
-    tryUnblocked: unblocked.step,
+    /** Tries one of the changes that something has unblocked. Answers false when there was none to try. */
+    tryUnblocked: retry.step,
   };
 }
 

@@ -35,7 +35,7 @@ async function createObject({ space }: Device, records = ["a", "b", "c"]): Promi
 }
 
 const deleteObject = ({ space }: Device, id: string) => space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
-const missing = ({ space }: Device) => space.engine.store.unopened.count();
+const missing = ({ space }: Device) => space.engine.store.pendingBodies.count();
 /** Changes of an object that are here with their bodies. */
 const wholeOf = (device: Device, id: string) => {
   const { no } = device.space.engine.object(id)!;
@@ -176,7 +176,7 @@ describe("bodies that come late", () => {
       await member.ingest(late);
       for (const { bytes } of other.changes()) await member.ingest(bytes);
       expect(member.space.engine.object(id)!.deleted).toBe(true);
-      expect(member.space.engine.store.unopened.ofKind("key")).toHaveLength(1);
+      expect(member.space.engine.store.pendingBodies.ofKind("key")).toHaveLength(1);
       await purgedAfter(devices, member, DELETED_GRACE_MS);
       expect(wholeOf(member, id)).toHaveLength(1);
       await add(owner, account);

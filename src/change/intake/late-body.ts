@@ -14,7 +14,7 @@ import type { IngestVerdict } from "./ingest-verdict.ts";
 import type { SetAside } from "./set-aside.ts";
 
 interface LateBodyDeps {
-  store: Pick<SpaceStore, "changes" | "unopened" | "history" | "datasetNo">;
+  store: Pick<SpaceStore, "changes" | "pendingBodies" | "history" | "datasetNo">;
   objects: Pick<ObjectCache, "byNo">;
   opener: BodyOpener;
   registry: RulesRegistry;
@@ -22,9 +22,9 @@ interface LateBodyDeps {
   fold(input: FoldInput): void;
 }
 
-/** Takes the body of a change that is in the graph without it, once it has come or what that waited for. */
+/** Takes in the body of a change that is in the graph without it, once the body has come, or what it waited for. */
 export function createLateBodies({ store, objects, opener, registry, aside, fold }: LateBodyDeps) {
-  const { changes, unopened } = store;
+  const { changes, pendingBodies } = store;
 
   return (stored: StoredChange, bytes: Uint8Array): IngestVerdict => {
     const object = objects.byNo(stored.objectNo)!;
@@ -35,7 +35,7 @@ export function createLateBodies({ store, objects, opener, registry, aside, fold
     const { header } = decodeChange(stored.bytes, stored.id) as Change;
     const isUnpaid = !stored.counts && ("wait" in content || !aside.hasRoom(bytes));
     const isDropped = isUnpaid || isNeedless(content, object, aside.isStranger(header.author), registry);
-    if (isDropped || !("wait" in content)) unopened.drop(stored.no);
+    if (isDropped || !("wait" in content)) pendingBodies.drop(stored.no);
     if (isDropped) {
       if (isStub(stored.bytes)) return { kind: "known" };
       changes.setBytes(stored.no, stubOf(bytes), CHANGE_STUB, 0);
@@ -48,7 +48,7 @@ export function createLateBodies({ store, objects, opener, registry, aside, fold
       aside.quarantine(stored.id, content.broken, kept);
       return { kind: "stored", counts: stored.counts, refusal: content.broken, late: true };
     }
-    if ("wait" in content) unopened.put(stored.no, object.no, content.wait, content.what);
+    if ("wait" in content) pendingBodies.put(stored.no, object.no, content.wait, content.what);
     else {
       const parents = header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
       fold({ change: { ...stored }, parents, author: header.author, object, ...content });

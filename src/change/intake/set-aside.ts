@@ -12,9 +12,11 @@ import type { IngestVerdict } from "./ingest-verdict.ts";
 export interface ParkQuota {
   bytesPerSpace: number;
   bytesPerAuthor: number;
-  /** Of all together who have no right to what they sent: keys cost nothing, so a quota for each would be none. */
+  /**
+   * For all authors together who have no right to what they sent. Keys cost nothing, so a quota for each would be no limit.
+   */
   bytesOfStrangers: number;
-  /** What is in the graph and does not count, of all together. */
+  /** For all changes together that are in the graph and do not count. */
   bytesUncounted: number;
   quarantineBytes: number;
 }
@@ -27,7 +29,7 @@ export const DEFAULT_PARK_QUOTA: ParkQuota = {
   quarantineBytes: 16 << 20,
 };
 
-/** Stands for whoever has no right to what they sent, and for the authors of formats that are not understood here. */
+/** Stands for all authors who have no right to what they sent, and for authors of formats that are not understood here. */
 export const STRANGER = new Uint8Array(32);
 
 interface SetAsideDeps {
@@ -40,7 +42,7 @@ interface SetAsideDeps {
 /** A change that is to wait. */
 export interface Waiting {
   id: Uint8Array;
-  /** Who has the right to it, as far as that can be told; without one it is paid for by whoever waits for it. */
+  /** The author who has the right to it, as far as that is known. Without one, it counts against the common quota. */
   author: Uint8Array;
   /** The object it belongs to; undefined while its format is not known here. */
   object: Uint8Array | undefined;
@@ -49,7 +51,10 @@ export interface Waiting {
 
 export type SetAside = ReturnType<typeof createSetAside>;
 
-/** Sets changes aside that are not taken in: for good, or until what they wait for has come. Each is paid for by somebody. */
+/**
+ * Sets aside changes that are not taken in: for good, or until what they wait for has come. Each is counted against some
+ * quota.
+ */
 export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
   const { parked, changes } = store;
 
@@ -89,7 +94,7 @@ export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
     return { kind: "parked", waitKind, waitFor };
   };
 
-  /** A parent that will never come takes its children with it; one that may still come is waited for. */
+  /** A parent that will never come takes its children with it; a parent that may still come is waited for. */
   const parkBehind = (parentId: Uint8Array, waiting: Waiting): IngestVerdict => {
     const why = parked.whyQuarantined(parentId);
     if (!why) return park(waiting, "change", parentId);

@@ -1,102 +1,74 @@
-import { equalBytes } from "../../base/bytes.ts";
-import type { Arrival, ArrivalCursor, ArrivalTable } from "../../store/arrival-table.ts";
 import type { WriteScope } from "../../store/commit-queue.ts";
-import type { ParkedChange, ParkedTable } from "../../store/parked-table.ts";
-import type { Unopened, UnopenedTable } from "../../store/unopened-table.ts";
-import { isOfEnvironment } from "../fold/fold-fault.ts";
-import { type Arrivals, isOpeningKind, type OpeningKind } from "./arrivals.ts";
-import type { IngestVerdict } from "./ingest-verdict.ts";
+import type { WaitKind } from "../../store/parked-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
 
-interface UnblockedDeps {
-  /** What has come. */
-  news: Arrivals;
-  arrivals: ArrivalTable;
-  parked: ParkedTable;
-  unopened: UnopenedTable;
-  /** Judges a parked change again. */
-  retry(waiting: ParkedChange, scope: WriteScope): IngestVerdict;
-  /** Tries to read the body of a change of the graph again. */
-  openAgain(change: number, scope: WriteScope): void;
-  /** One that cannot be taken in whatever comes: it waits no more. */
-  giveUp(waiting: ParkedChange): void;
-  /** The same for one of the graph: it does nothing. */
-  giveUpOpening(change: number): void;
-  /** Told of what threw. */
-  onFailure?: ((error: unknown) => void) | undefined;
-}
+/** What changes of the graph may wait for, besides their bodies, which come as changes do. */
+export type OpeningKind = Exclude<WaitKind, "change" | "acl">;
+export const isOpeningKind = (kind: WaitKind): kind is OpeningKind => kind !== "change" && kind !== "acl";
 
-const UNOPENED_FIRST: ArrivalCursor = { waitFor: new Uint8Array(0), id: new Uint8Array(0), no: 0 };
+const EVERYTHING = new Uint8Array(0);
+const NOTED_ONE_BY_ONE = 64;
 
 /**
- * Tries the changes that waited for what has come, one a step: a hundred thousand of them may wait for one parent, or each
- * for the next. What is still to be tried is stored with what came.
+ * What has come that changes wait for. Whoever brings something notes it here, and the intake then tries the changes that
+ * waited for it.
  */
-export function createUnblocked(deps: UnblockedDeps) {
-  const { news, arrivals, parked, unopened } = deps;
+export type Unblocked = ReturnType<typeof createUnblocked>;
 
-  const attempt = (scope: WriteScope, run: () => void, giveUp: () => void): void => {
-    try {
-      scope.attempt(run);
-    } catch (error) {
-      if (isOfEnvironment(error)) throw error;
-      deps.onFailure?.(error);
-      giveUp();
-    }
-  };
+export function createUnblocked(store: Pick<SpaceStore, "unblocked" | "parked" | "pendingBodies">) {
+  const { unblocked: table, parked, pendingBodies } = store;
+  /** False only when there is surely nothing to do. */
+  let due = table.first() !== undefined;
+  let onDue: () => void = () => {};
 
-  /** The next to be tried. Those that were, and still wait for the same, lie before the cursor. */
-  const nextParked = ({ kind, what, after }: Arrival): ParkedChange | undefined =>
-    what.length === 0 ? parked.nextOfKind(kind, after.waitFor, after.id) : parked.nextWaitingFor(kind, what, after.id);
-  const nextUnopened = ({ what, after }: Arrival, kind: OpeningKind): Unopened | undefined =>
-    what.length === 0
-      ? unopened.nextOfKind(kind, after.waitFor, after.no ?? 0)
-      : unopened.nextWaitingFor(kind, what, after.no ?? 0);
-
-  const tryParked = (arrival: Arrival, waiting: ParkedChange, scope: WriteScope): void => {
-    attempt(
-      scope,
-      () => {
-        if (deps.retry(waiting, scope).kind === "known") parked.drop(waiting.id);
-      },
-      () => deps.giveUp(waiting),
-    );
-    const left = parked.get(waiting.id);
-    if (left?.waitKind === waiting.waitKind && equalBytes(left.waitFor, waiting.waitFor))
-      arrivals.moveOn(arrival, { waitFor: waiting.waitFor, id: waiting.id, no: null });
-  };
-
-  const tryUnopened = (arrival: Arrival, waiting: Unopened, scope: WriteScope): void => {
-    attempt(
-      scope,
-      () => deps.openAgain(waiting.change, scope),
-      () => deps.giveUpOpening(waiting.change),
-    );
-    const left = unopened.get(waiting.change);
-    if (left?.waitKind === waiting.waitKind && equalBytes(left.waitFor, waiting.waitFor))
-      arrivals.moveOn(arrival, { ...arrival.after, waitFor: waiting.waitFor, no: waiting.change });
+  const beDue = (): void => {
+    due = true;
+    onDue();
   };
 
   return {
-    /** Tries one change, and notes what it settles. Answers false when there was none to try. */
-    step(scope: WriteScope): boolean {
-      if (!news.due()) return false;
-      news.dueAfterRollback(scope);
-      const arrival = arrivals.first();
-      if (!arrival) {
-        news.done();
-        return false;
+    /** Something has come. It costs no more than a look when nothing waits for it. */
+    note(kind: WaitKind, what: Uint8Array, scope: WriteScope): void {
+      if (!parked.anyWaitingFor(kind, what) && !(isOpeningKind(kind) && pendingBodies.anyWaitingFor(kind, what)))
+        return;
+      table.add(kind, what);
+      beDue();
+      this.dueAfterRollback(scope);
+    },
+
+    /** The same for ACL records. For a long list it is not looked up what waits for each. */
+    noteRecords(ids: readonly Uint8Array[], scope: WriteScope): void {
+      if (ids.length <= NOTED_ONE_BY_ONE) for (const id of ids) this.note("acl", id, scope);
+      else if (parked.nextOfKind("acl", EVERYTHING, EVERYTHING)) {
+        this.noteAll("acl");
+        this.dueAfterRollback(scope);
       }
-      const { kind } = arrival;
-      const waiting = arrival.after.no === null ? nextParked(arrival) : undefined;
-      if (waiting) tryParked(arrival, waiting, scope);
-      else if (!isOpeningKind(kind)) arrivals.drop(arrival);
-      else if (arrival.after.no === null) arrivals.moveOn(arrival, UNOPENED_FIRST);
-      else {
-        const next = nextUnopened(arrival, kind);
-        if (next) tryUnopened(arrival, next, scope);
-        else arrivals.drop(arrival);
-      }
-      return true;
+    },
+
+    /** Whatever changes of this kind wait for may have come. */
+    noteAll(kind: WaitKind): void {
+      table.add(kind, EVERYTHING);
+      beDue();
+    },
+
+    /** Whether there may be changes to try. */
+    due: (): boolean => due,
+    /** There are none. */
+    done(): void {
+      due = false;
+    },
+    /** What was tried in this write may have to be tried again. */
+    dueAfterRollback: (scope: WriteScope): void =>
+      scope.onRollback(() => {
+        due = true;
+      }),
+    /** Called when something has come that somebody waits for. */
+    whenDue(listener: () => void): void {
+      onDue = listener;
+    },
+    /** After a failed batch. */
+    forgetBatch(): void {
+      due = true;
     },
   };
 }

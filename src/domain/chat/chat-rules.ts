@@ -44,13 +44,13 @@ function valueFault(field: string, value: Json | undefined): Refusal | undefined
   }
 }
 
-/** What a check of the request says, as a reason to drop. */
+/** Why the check of a request refuses it is why the fold drops it. */
 function faultOf(check: () => unknown): Refusal | undefined {
   try {
     check();
     return undefined;
   } catch (error) {
-    if (error instanceof SvcError) return refusal("message.part", { fault: error.message });
+    if (error instanceof SvcError && error.refusal) return error.refusal;
     throw error;
   }
 }

@@ -1,6 +1,7 @@
-import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, type SvcError, svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 
 /** What a client sends to make a message; `agent` and `attachments` are checked here, down to the leaves. */
 export interface MessageInput {
@@ -72,10 +73,9 @@ export function checkEditedText(text: string): string {
  * Errors: request.invalid_field {field, reason, limitBytes?}.
  */
 export function checkEmoji(emoji: string): string {
-  if (emoji === "") throw refusal("emoji", "must not be empty");
+  if (emoji === "") throw refused("emoji", refusal("value.empty"));
   refuseLonger("emoji", emoji, MAX_EMOJI_BYTES);
-  if (emoji.includes(".") || emoji === "*" || emoji === "__proto__")
-    throw refusal("emoji", "is no emoji: it has a dot, or is a name of the data language");
+  if (emoji.includes(".") || emoji === "*" || emoji === "__proto__") throw refused("emoji", refusal("emoji.name"));
   return emoji;
 }
 
@@ -104,46 +104,47 @@ function checkText(text: string): void {
 
 /** Checks the agent group of a message. Errors: chat.agent_invalid {field, reason}. */
 export function checkAgent(agent: unknown): AgentGroup {
-  const invalid = (field: string, reason: string) =>
-    svcError("chat.agent_invalid", { field, reason }, `The agent group is malformed: ${field} ${reason}`);
-  if (!isJsonObject(agent)) throw invalid("agent", "must be an object with name and done");
+  const invalid = (field: string, why: Refusal) =>
+    refusedAs("chat.agent_invalid", { field, reason: refusalText(why) }, refusal("message.agent", { field, why }));
+  if (!isJsonObject(agent)) throw invalid("agent", refusal("agent.object"));
   const known = new Set(["name", "debugLink", "done"]);
-  for (const key of Object.keys(agent)) if (!known.has(key)) throw invalid(`agent.${key}`, "is not a field of it");
+  for (const key of Object.keys(agent)) if (!known.has(key)) throw invalid(`agent.${key}`, refusal("agent.field"));
   const { name, debugLink, done } = agent as { name?: unknown; debugLink?: unknown; done?: unknown };
   if (!isTextUpTo(name, MAX_AGENT_NAME_BYTES)) {
-    throw invalid("agent.name", `must be a string of 1 to ${MAX_AGENT_NAME_BYTES} bytes`);
+    throw invalid("agent.name", refusal("value.text_bounds", { limitBytes: MAX_AGENT_NAME_BYTES }));
   }
   if (debugLink !== undefined && !isTextUpTo(debugLink, MAX_LINK_BYTES)) {
-    throw invalid("agent.debugLink", `must be a string of 1 to ${MAX_LINK_BYTES} bytes`);
+    throw invalid("agent.debugLink", refusal("value.text_bounds", { limitBytes: MAX_LINK_BYTES }));
   }
-  if (typeof done !== "boolean") throw invalid("agent.done", "must be true or false");
+  if (typeof done !== "boolean") throw invalid("agent.done", refusal("value.boolean"));
   return { name, ...(debugLink === undefined ? {} : { debugLink }), done };
 }
 
 /** Checks the attachments of a message, by id. Errors: request.invalid_field {field, reason}. */
 export function checkAttachments(attachments: unknown): Record<string, Attachment> {
-  if (!isJsonObject(attachments)) throw refusal("attachments", "must be an object of attachments by id");
+  if (!isJsonObject(attachments)) throw refused("attachments", refusal("attachments.object"));
   const entries = Object.entries(attachments);
-  if (entries.length > MAX_ATTACHMENTS) throw refusal("attachments", `at most ${MAX_ATTACHMENTS} to a message`);
+  if (entries.length > MAX_ATTACHMENTS)
+    throw refused("attachments", refusal("attachments.count", { limit: MAX_ATTACHMENTS }));
   const checked: Record<string, Attachment> = {};
   for (const [id, attachment] of entries) {
-    if (!ATTACHMENT_ID.test(id)) throw refusal("attachments", "an id is 1 to 64 of A-Z, a-z, 0-9, _ and -");
-    if (id === "__proto__") throw refusal("attachments", "__proto__ is no id");
+    if (!ATTACHMENT_ID.test(id)) throw refused("attachments", refusal("attachments.id"));
+    if (id === "__proto__") throw refused("attachments", refusal("attachments.proto"));
     checked[id] = checkAttachment(`attachments.${id}`, attachment);
   }
   return checked;
 }
 
 function checkAttachment(field: string, attachment: unknown): Attachment {
-  if (!isJsonObject(attachment)) throw refusal(field, "must be an object with type and link");
+  if (!isJsonObject(attachment)) throw refused(field, refusal("attachment.object"));
   const { type, link, ...more } = attachment as JsonObject;
   const [unknown] = Object.keys(more);
-  if (unknown !== undefined) throw refusal(`${field}.${unknown}`, "is not a field of an attachment");
+  if (unknown !== undefined) throw refused(`${field}.${unknown}`, refusal("attachment.field"));
   if (!isTextUpTo(type, MAX_ATTACHMENT_TYPE_BYTES)) {
-    throw refusal(`${field}.type`, `must be a string of 1 to ${MAX_ATTACHMENT_TYPE_BYTES} bytes`);
+    throw refused(`${field}.type`, refusal("value.text_bounds", { limitBytes: MAX_ATTACHMENT_TYPE_BYTES }));
   }
   if (!isTextUpTo(link, MAX_LINK_BYTES))
-    throw refusal(`${field}.link`, `must be a string of 1 to ${MAX_LINK_BYTES} bytes`);
+    throw refused(`${field}.link`, refusal("value.text_bounds", { limitBytes: MAX_LINK_BYTES }));
   return { type, link };
 }
 
@@ -153,10 +154,13 @@ function isTextUpTo(value: unknown, limitBytes: number): value is string {
 
 function refuseLonger(field: string, value: string, limitBytes: number): void {
   if (Buffer.byteLength(value) <= limitBytes) return;
-  const reason = `at most ${limitBytes} bytes`;
+  const reason = refusalText(refusal("value.too_long", { limitBytes }));
   throw svcError("request.invalid_field", { field, reason, limitBytes }, `The field ${field} is too long: ${reason}`);
 }
 
-function refusal(field: string, reason: string): SvcError {
-  return svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: ${reason}`);
-}
+const refused = (field: string, why: Refusal): SvcError =>
+  refusedAs(
+    "request.invalid_field",
+    { field, reason: refusalText(why) },
+    refusal("message.field_refused", { field, why }),
+  );

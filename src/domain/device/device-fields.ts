@@ -1,5 +1,6 @@
-import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
 import { isJsonObject } from "../../protocol/json.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 
 /** What a client may say about an installed app: a flat bag of scalars, by convention `{version}`. */
 export type AppBag = Readonly<Record<string, string | number | boolean>>;
@@ -25,7 +26,8 @@ const MAX_KEY_BYTES = 128;
  * Errors: request.missing_field (nothing to update); request.invalid_field {field, reason}.
  */
 export function checkDeviceUpdate({ name = "", apps = {} }: DeviceUpdateInput): DeviceUpdate {
-  if (Buffer.byteLength(name) > MAX_NAME_BYTES) throw refusal("name", `at most ${MAX_NAME_BYTES} bytes`);
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES)
+    throw refused("name", refusal("value.too_long", { limitBytes: MAX_NAME_BYTES }));
   const checked = new Map<string, AppBag | null>();
   for (const [slug, bag] of Object.entries(apps)) {
     checkSlug("apps", slug);
@@ -39,20 +41,19 @@ export function checkDeviceUpdate({ name = "", apps = {} }: DeviceUpdateInput): 
 
 /** Checks the slug of an app, which is one segment of a field path. Errors: request.invalid_field {field, reason}. */
 export function checkSlug(field: string, slug: string): string {
-  const fault = keyFault(slug);
-  if (fault !== undefined) throw refusal(field, `the slug ${JSON.stringify(slug.slice(0, 64))} ${fault}`);
+  const fault = keyFault("slug", slug);
+  if (fault) throw refused(field, fault);
   return slug;
 }
 
 function checkBag(field: string, bag: unknown): AppBag {
-  if (!isJsonObject(bag))
-    throw refusal(field, "must be an object of strings, numbers and booleans, or null to uninstall");
+  if (!isJsonObject(bag)) throw refused(field, refusal("app.object"));
   const checked: Record<string, string | number | boolean> = {};
   for (const [key, value] of Object.entries(bag)) {
-    const fault = keyFault(key);
-    if (fault !== undefined) throw refusal(field, `the key ${JSON.stringify(key.slice(0, 64))} ${fault}`);
+    const fault = keyFault("key", key);
+    if (fault) throw refused(field, fault);
     if (typeof value !== "string" && typeof value !== "number" && typeof value !== "boolean") {
-      throw refusal(`${field}.${key}`, "must be a string, a number or a boolean");
+      throw refused(`${field}.${key}`, refusal("app.value"));
     }
     checked[key] = value;
   }
@@ -60,17 +61,17 @@ function checkBag(field: string, bag: unknown): AppBag {
 }
 
 /** Why a text cannot be a segment of a field path. */
-function keyFault(key: string): string | undefined {
-  if (key === "") return "is empty";
-  if (key.includes(".")) return "has a dot";
-  if (key === "*" || key === "__proto__") return "is a name of the data language";
-  if (Buffer.byteLength(key) > MAX_KEY_BYTES) return `has more than ${MAX_KEY_BYTES} bytes`;
+function keyFault(what: "slug" | "key", text: string): Refusal | undefined {
+  const named = { what, key: text.slice(0, 64) };
+  if (text === "") return refusal("app.empty", named);
+  if (text.includes(".")) return refusal("app.dot", named);
+  if (text === "*" || text === "__proto__") return refusal("app.data_name", named);
+  if (Buffer.byteLength(text) > MAX_KEY_BYTES) return refusal("app.too_long", { ...named, limitBytes: MAX_KEY_BYTES });
   return undefined;
 }
 
-function refusal(field: string, reason: string): SvcError {
-  return svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: ${reason}`);
-}
+const refused = (field: string, why: Refusal): SvcError =>
+  refusedPart("request.invalid_field", { field }, why, "field");
 
 /** The `os` vocabulary of the registry (DEV-1). */
 export type DeviceOs = "linux" | "darwin" | "windows" | "android" | "ios";

@@ -1,5 +1,6 @@
-import { svcError } from "../../protocol/errors.ts";
+import { refusedPart, svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { foldLineEnds, splitMarkdown } from "./block-split.ts";
 import { lineEnd, nextLine, trimEnd } from "./line.ts";
 import { findAll, findLineRuns } from "./text-search.ts";
@@ -36,14 +37,13 @@ export function applyMarkdownEdits(content: string, edits: readonly MarkdownEdit
 }
 
 function checkEdits(edits: readonly MarkdownEdit[]): void {
-  const refuse = (field: string, reason: string) =>
-    svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: ${reason}`);
-  if (edits.length === 0) throw refuse("edits", "give at least one edit");
+  const refuse = (field: string, why: Refusal) => refusedPart("request.invalid_field", { field }, why, "field");
+  if (edits.length === 0) throw refuse("edits", refusal("edits.none"));
   if (edits.length > LIMITS.markdownEdits) {
-    throw refuse("edits", `at most ${LIMITS.markdownEdits} edits at once; send the rest in another request`);
+    throw refuse("edits", refusal("edits.count"));
   }
   edits.forEach(({ oldText }, index) => {
-    if (oldText === "") throw refuse(`edits[${index}].oldText`, "must not be empty; to add text at the end use append");
+    if (oldText === "") throw refuse(`edits[${index}].oldText`, refusal("edits.old_text"));
   });
 }
 

@@ -1,12 +1,6 @@
-import { type SvcError, svcError } from "../../protocol/errors.ts";
-import {
-  EVENT_SCOPES,
-  EVENT_TYPE_GRAMMAR,
-  type EventScope,
-  isEventType,
-  isTarget,
-  TARGET_GRAMMAR,
-} from "../../protocol/event.ts";
+import { refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
+import { EVENT_SCOPES, type EventScope, isEventType, isTarget } from "../../protocol/event.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { EventInput } from "./port.ts";
 
 /** Query of `GET /v1/events/subscribe`: each parameter may be repeated. */
@@ -39,28 +33,28 @@ const MAX_VALUES = 256;
 export function readEventFilter(query: EventQuery): EventFilter {
   const { scope = [], spaceId = [], type = [], target = [] } = query;
   for (const [field, values] of Object.entries({ scope, spaceId, type, target })) {
-    if (values.length > MAX_VALUES) throw refusal(field, `at most ${MAX_VALUES} values; use a pattern such as x.*`);
+    if (values.length > MAX_VALUES) throw refused(field, refusal("event.values", { limit: MAX_VALUES }));
   }
   for (const value of scope) {
     if (!EVENT_SCOPES.includes(value as EventScope))
-      throw refusal("scope", `must be one of ${EVENT_SCOPES.join(", ")}`);
+      throw refused("scope", refusal("value.must_be_one_of", { values: EVENT_SCOPES }));
   }
-  if (spaceId.includes("")) throw refusal("spaceId", "must not be empty");
+  if (spaceId.includes("")) throw refused("spaceId", refusal("value.empty"));
   if (scope.includes("space") && spaceId.length === 0) {
     throw svcError("request.missing_field", { field: "spaceId" }, "The scope space needs a spaceId");
   }
   if (scope.length > 0 && spaceId.length > 0 && !scope.includes("space")) {
-    throw refusal("spaceId", "belongs to the scope space, which scope leaves out");
+    throw refused("spaceId", refusal("event.space_scope_left_out"));
   }
   const types = new Set<string>();
   const prefixes = new Set<string>();
   for (const value of type) {
     const isPattern = value.endsWith(".*");
     const slug = isPattern ? value.slice(0, -2) : value;
-    if (!isEventType(slug)) throw refusal("type", `${EVENT_TYPE_GRAMMAR}, or one followed by .*`);
+    if (!isEventType(slug)) throw refused("type", refusal("event.type_or_pattern"));
     (isPattern ? prefixes : types).add(slug);
   }
-  for (const value of target) if (!isTarget(value)) throw refusal("target", TARGET_GRAMMAR);
+  for (const value of target) if (!isTarget(value)) throw refused("target", refusal("event.target"));
   const scopes = scope.length > 0 ? scope : spaceId.length > 0 ? ["space"] : ["device", "account"];
   return {
     scopes: new Set(scopes as EventScope[]),
@@ -87,6 +81,4 @@ function hasPrefix(prefixes: ReadonlySet<string>, type: string): boolean {
   return false;
 }
 
-function refusal(field: string, reason: string): SvcError {
-  return svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: it ${reason}`);
-}
+const refused = (field: string, why: Refusal): SvcError => refusedPart("request.invalid_field", { field }, why, "it");

@@ -159,7 +159,7 @@ function takeIn(
   try {
     checkEvent(input);
   } catch (fault) {
-    // What a client would be told, a stranger is not.
+    // The sender of an event from the network gets no reason, as a client would.
     if (fault instanceof SvcError) return "malformed";
     throw fault;
   }

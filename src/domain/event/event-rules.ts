@@ -1,6 +1,7 @@
-import { type SvcError, svcError } from "../../protocol/errors.ts";
-import { EVENT_TYPE_GRAMMAR, type EventScope, isEventType, isTarget, TARGET_GRAMMAR } from "../../protocol/event.ts";
+import { refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
+import { type EventScope, isEventType, isTarget } from "../../protocol/event.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { topicFault } from "./event-topic.ts";
 import type { EventInput } from "./port.ts";
 
@@ -9,11 +10,11 @@ import type { EventInput } from "./port.ts";
  * Errors: request.missing_field {field}; request.invalid_field {field, reason}; events.payload_too_large {limitBytes}.
  */
 export function checkEvent(input: EventInput): void {
-  if (!isEventType(input.type)) throw refusal("type", EVENT_TYPE_GRAMMAR);
-  if (input.target !== undefined && !isTarget(input.target)) throw refusal("target", TARGET_GRAMMAR);
+  if (!isEventType(input.type)) throw refused("type", refusal("event.type"));
+  if (input.target !== undefined && !isTarget(input.target)) throw refused("target", refusal("event.target"));
   checkScope(input.scope, input.spaceId);
   const fault = topicFault(input.type, input.target);
-  if (fault !== undefined) throw refusal("type", fault);
+  if (fault !== undefined) throw refused("type", fault);
   if (input.data !== undefined && Buffer.byteLength(JSON.stringify(input.data)) > LIMITS.eventDataBytes) {
     throw svcError("events.payload_too_large", { limitBytes: LIMITS.eventDataBytes });
   }
@@ -24,9 +25,7 @@ function checkScope(scope: EventScope, spaceId: string | undefined): void {
   if (scope === "space" && (spaceId ?? "") === "") {
     throw svcError("request.missing_field", { field: "spaceId" }, "The scope space needs a spaceId");
   }
-  if (scope !== "space" && spaceId !== undefined) throw refusal("spaceId", "belongs to the scope space alone");
+  if (scope !== "space" && spaceId !== undefined) throw refused("spaceId", refusal("event.space_scope_alone"));
 }
 
-function refusal(field: string, reason: string): SvcError {
-  return svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: it ${reason}`);
-}
+const refused = (field: string, why: Refusal): SvcError => refusedPart("request.invalid_field", { field }, why, "it");

@@ -1,3 +1,4 @@
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { EventFilter } from "./event-filter.ts";
 
 /**
@@ -19,11 +20,11 @@ export function topicOf(type: string, target: string | undefined, account: strin
 }
 
 /** Why type and target make no topic: they are too long together. */
-export function topicFault(type: string, target: string | undefined): string | undefined {
+export function topicFault(type: string, target: string | undefined): Refusal | undefined {
   const topic = topicOf(type, target, "");
-  if (topic.length > MAX_TOPIC_BYTES) return `makes, with the target, a topic of more than ${MAX_TOPIC_BYTES} bytes`;
+  if (topic.length > MAX_TOPIC_BYTES) return refusal("event.topic_bytes", { limit: MAX_TOPIC_BYTES });
   if (topic.split("/").length > MAX_TOPIC_SEGMENTS) {
-    return `makes, with the target, a topic of more than ${MAX_TOPIC_SEGMENTS} segments`;
+    return refusal("event.topic_segments", { limit: MAX_TOPIC_SEGMENTS });
   }
   return undefined;
 }

@@ -1,5 +1,6 @@
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import { VARIANT_TAG } from "./file-rules.ts";
 
 /** What is said of a file when it is attached. */
@@ -15,17 +16,16 @@ export interface AttachInput {
 /** Errors: request.invalid_field, file.variant_invalid. */
 export function checkAttach({ name, variant, variantOf }: AttachInput): void {
   if (name !== undefined && Buffer.byteLength(name) > LIMITS.fileNameBytes)
-    throw invalid("name", `longer than ${LIMITS.fileNameBytes} bytes`);
+    throw refusedPart("request.invalid_field", { field: "name" }, refusal("file.name"), "refused");
   if ((variant === undefined) !== (variantOf === undefined)) {
-    const reason = "variant and variantOf go together";
+    const reason = refusalText(refusal("file.variant_alone"));
     throw svcError("file.variant_invalid", { reason }, `${reason}: send both, or neither`);
   }
-  if (variant !== undefined && !VARIANT_TAG.test(variant)) {
-    const reason = "a variant is named by 1 to 64 letters, digits, dots, dashes and underscores";
-    throw svcError("file.variant_invalid", { reason }, `variant is refused: ${reason}`);
-  }
+  if (variant !== undefined && !VARIANT_TAG.test(variant))
+    throw refusedVariant("variant", refusal("file.variant_name"));
 }
 
-function invalid(field: string, reason: string) {
-  return svcError("request.invalid_field", { field, reason }, `${field} is refused: ${reason}`);
+/** Why a file cannot be the variant that `field` says. */
+export function refusedVariant(field: "variant" | "variantOf", why: Refusal): SvcError {
+  return refusedAs("file.variant_invalid", { reason: refusalText(why) }, { ...why, at: `${field} is refused` });
 }

@@ -12,7 +12,7 @@ import { FILES_DATASET } from "./file-rules.ts";
 export function followFileRows(engine: ChangeEngine) {
   const { store } = engine;
   const { files: table } = store;
-  /** Contents that lost a reference in a commit that was not told yet. */
+  /** Contents that lost a reference in a commit whose listeners have not been notified yet. */
   let dropped = new Set<string>();
 
   const followRows: Reaction = (touched, local) => {

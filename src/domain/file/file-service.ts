@@ -8,11 +8,11 @@ import type { Received } from "../../files/receive-content.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { FILE_DURABLE } from "../../protocol/file-state.ts";
 import type { JsonObject } from "../../protocol/json.ts";
-import { refusalText } from "../../protocol/refusals.ts";
+import { refusal, refusalText } from "../../protocol/refusals.ts";
 import type { Space } from "../../space/space.ts";
 import type { FileRef } from "../../store/file-table.ts";
 import type { QuerySource } from "../record/port.ts";
-import { type AttachInput, checkAttach } from "./file-checks.ts";
+import { type AttachInput, checkAttach, refusedVariant } from "./file-checks.ts";
 import type { FileContents } from "./file-contents.ts";
 import { bytesOfRow, type FileInfo, rowOf, toFileInfo } from "./file-row.ts";
 import { FILE_RULES, FILES_DATASET, FILES_TYPE } from "./file-rules.ts";
@@ -70,11 +70,9 @@ export function createFileService(deps: FileServiceDeps) {
   const requireOriginal = (objectId: string, input: AttachInput): void => {
     if (input.variantOf === undefined) return;
     const original = table.ref(input.variantOf);
-    const refuse = (reason: string) => svcError("file.variant_invalid", { reason }, `variantOf is refused: ${reason}`);
-    if (!original) throw refuse("there is no such file");
-    if (original.owner !== objectId) throw refuse("the original is a file of another object");
-    if (original.original !== null)
-      throw refuse("the original is a variant itself; name the file that it is a variant of");
+    if (!original) throw refusedVariant("variantOf", refusal("file.no_original"));
+    if (original.owner !== objectId) throw refusedVariant("variantOf", refusal("file.original_elsewhere"));
+    if (original.original !== null) throw refusedVariant("variantOf", refusal("file.original_variant"));
   };
 
   /** Writes the row; undefined when the key of the space has changed since the content was sealed. */

@@ -12,7 +12,7 @@ export interface FileStatus {
   lastErr?: string;
 }
 
-/** Where the backup of files stands on this device, and who is told when it moves. */
+/** Where the backup of files stands on this device, and who is notified when it moves. */
 export function createFileStatuses(table: FileTable, isCached: (ref: FileRef) => boolean) {
   const listeners = new Set<(status: FileStatus) => void>();
   const of = (ref: FileRef): FileStatus => {

@@ -14,7 +14,7 @@ export function createInlineDurability(deps: { engine: ChangeEngine; moved(fileI
   const { sync } = engine.store;
   let doubtsBefore = sync.doubts();
 
-  /** The local number of the change that created a row; undefined when it cannot be told. */
+  /** The local number of the change that created a row; undefined when it is not known. */
   const changeOf = (ref: FileRef): number | undefined => {
     const child = engine.object(ref.child);
     const place = parseVersion(ref.ver);

@@ -10,7 +10,7 @@ export interface Member {
   readonly driftBudgetPercent: number;
   /** How often the window had been full before this member saw it. */
   timesFullBefore: number;
-  /** Closed or ended: it is told nothing more. */
+  /** Closed or ended: it gets nothing more. */
   left: boolean;
 }
 

@@ -19,7 +19,7 @@ export type Guard =
   | { readonly path: FieldPath; readonly type: RangeType; readonly low: Bound; readonly high: Bound }
   /** A string has the text in it, both folded (src/query/filter/regex-literal.ts). */
   | { readonly path: FieldPath; readonly contains: string }
-  /** A string matches it: only trying it can tell. */
+  /** A string matches it: that shows only by trying it. */
   | { readonly path: FieldPath; readonly pattern: RE2JS };
 
 type Guards = readonly Guard[];

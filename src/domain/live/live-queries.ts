@@ -4,7 +4,7 @@
  *
  * Windows are brought up to date once the writers of a commit were answered, and before anything reads the store for
  * them; commits in between count as one. A snapshot and its registration are made without giving up the loop. So nothing
- * is missed or told twice. A write costs a look at each path that guards windows of its collection, and the windows found.
+ * is missed or given twice. A write costs a look at each path that guards windows of its collection, and the windows found.
  */
 import type { Log } from "../../base/log.ts";
 import type { CommitBatch, TouchedRecord } from "../../change/fold/commit-batch.ts";
@@ -68,7 +68,7 @@ export interface LiveQueries {
   /** Subscriptions, open and opening. A space with any is not idle. */
   readonly size: number;
   /**
-   * Reads a window and watches it from that version on. The subscription is to be closed, unless the sink was told that
+   * Reads a window and watches it from that version on. The subscription is to be closed, unless the sink was notified that
    * it ended.
    * @throws SvcError the faults of `parseLiveBody`, object.not_found for an unknown or deleted object,
    *   server.unavailable when the space is closed
@@ -87,7 +87,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   const { engine, readers, log, readTimes = READ_TIMES, reserve = DEFAULT_RESERVE } = deps;
   const { soon = setImmediate, declaredKind = () => undefined } = deps;
   const collectionByKey = new Map<string, WatchedCollection>();
-  /** What commits have told since windows were last brought up to date. */
+  /** What commits have changed since windows were last brought up to date. */
   let touched: TouchedRecord[] = [];
   let scheduled = false;
   let informed: Member[] = [];
@@ -186,7 +186,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   }
 
   function end(watched: WatchedWindow, member: Member, reason: LiveEnd): void {
-    // What made a window drift is told before its end; a full mailbox is what overflow drops.
+    // What made a window drift is sent before its end; an overflowing mailbox drops what it holds.
     const last = reason === "drifted" ? watched.audience.take(member) : undefined;
     leave(watched, member);
     member.sink.ended(reason, last);

@@ -6,7 +6,7 @@ interface RefillDeps {
   maxMs: number;
   /** A step of a window has ended: its audience is owed what has changed. */
   finish(watched: WatchedWindow, step: WindowStep): void;
-  /** Whoever is owed something is told that there is something. */
+  /** Notifies those who are owed something that there is something. */
   inform(): void;
   failed(watched: WatchedWindow, error: unknown): void;
 }
@@ -43,7 +43,7 @@ export function createRefills({ maxMs, finish, inform, failed }: RefillDeps) {
       const { window } = watched;
       if (!window.isShort) return 0;
       if (watched.refilling || window.readMs > msLeft || !window.refill(step, msLeft)) {
-        // Whoever waits for it is told of a failure, and so is the log.
+        // A failure goes to whoever waits for it, and into the log.
         aside(watched).catch(() => {});
         return window.readMs === Number.POSITIVE_INFINITY ? msLeft : 0;
       }

@@ -13,22 +13,23 @@ import {
   revokeInvites,
   stopSharing,
   transferOwnership,
-} from "../../acl/actions.ts";
-import type { AclBuild } from "../../acl/compose.ts";
-import type { MemberMetadata } from "../../acl/epoch.ts";
-import { encodeInviteToken, type InviteToken } from "../../acl/invite-token.ts";
-import type { GrantablePermission } from "../../acl/permission.ts";
-import { invitesOf } from "../../acl/roster.ts";
-import { transportSecretOf } from "../../acl/space-keys.ts";
-import { pendingRequestOf } from "../../acl/state.ts";
+} from "../../acl/compose/actions.ts";
+import type { AclBuild } from "../../acl/compose/compose.ts";
+import type { MemberMetadata } from "../../acl/record/epoch.ts";
+import { encodeInviteToken, type InviteToken } from "../../acl/record/invite-token.ts";
+import type { GrantablePermission } from "../../acl/record/permission.ts";
+import { transportSecretOf } from "../../acl/record/space-keys.ts";
+import { invitesOf } from "../../acl/reducer/roster.ts";
+import { pendingRequestOf } from "../../acl/reducer/state.ts";
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";
 import { accountIdOf, parseAccountId } from "../../crypto/account-id.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import { publicKeyOfSeed } from "../../crypto/private-key.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedPart, svcError } from "../../protocol/errors.ts";
 import type { Invite, InviteCreateBody, JoinRequest, Member, MemberFrame, MintedToken } from "../../protocol/member.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { memberIn, PAIR_PROFILES_DATASET, writePairProfile } from "../../space/pair-profiles.ts";
 import type { Space } from "../../space/space.ts";
 import { memberFrames, membersOf, requestsIn, viewOf } from "./member-view.ts";
@@ -141,7 +142,7 @@ export function createMemberService(deps: MemberServiceDeps) {
       return () => void listeners.delete(listener);
     },
     watched: (): boolean => listeners.size > 0,
-    /** After one's profile changed: the members of a shared space are told. */
+    /** After the account's profile changed: notifies the members of a shared space. */
     async profileChanged(): Promise<void> {
       if (space.acl.state.members.size > 1) await introduce();
     },
@@ -251,10 +252,8 @@ function inviteKind(mode: InviteCreateBody["mode"], permission: InviteCreateBody
       throw svcError("request.missing_field", { field: "permission" }, "An open invite says which role it gives");
     return { mode, permission } as const;
   }
-  if (permission) {
-    const reason = "only an open invite gives a role; otherwise it is chosen when the request is accepted";
-    throw svcError("request.invalid_field", { field: "permission", reason }, `permission: ${reason}`);
-  }
+  if (permission)
+    throw refusedPart("request.invalid_field", { field: "permission" }, refusal("grant.open_only"), "colon");
   return { mode: "request" } as const;
 }
 
@@ -264,8 +263,7 @@ function distinct<T extends Grant>(list: string, grants: readonly T[]): readonly
   for (const [index, { identity }] of grants.entries()) {
     if (seen.has(identity)) {
       const field = `${list}[${index}].identity`;
-      const reason = "an account is named twice";
-      throw svcError("request.invalid_field", { field, reason }, `${field}: ${reason}`);
+      throw refusedPart("request.invalid_field", { field }, refusal("grant.twice"), "colon");
     }
     seen.add(identity);
   }

@@ -1,4 +1,4 @@
-import type { RosterMember } from "../../acl/roster.ts";
+import type { RosterMember } from "../../acl/reducer/roster.ts";
 import type { JoinRequest, Member, MemberFrame } from "../../protocol/member.ts";
 import { rosterIn } from "../../space/pair-profiles.ts";
 import type { Space } from "../../space/space.ts";

@@ -7,18 +7,12 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { refusalText } from "../../protocol/refusals.ts";
+import { refusal, refusalText } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/value/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { type SchemaPort, TYPE_MARKER } from "../type/port.ts";
 import { OBJECT_RULES } from "./object-rules.ts";
-import {
-  type CreatedObject,
-  type CreateObjectRequest,
-  HOLDS_NO_CONTENT,
-  type ObjectWriterPort,
-  type PlannedRow,
-} from "./port.ts";
+import type { CreatedObject, CreateObjectRequest, ObjectWriterPort, PlannedRow } from "./port.ts";
 
 interface ObjectServiceDeps {
   engine: ChangeEngine;
@@ -100,7 +94,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
       const { synced, local, account } = planRow(request);
       const [path] = Object.keys({ ...local, ...account });
       if (path === undefined) return synced;
-      const reason = "the property is private to a device or an account";
+      const reason = refusalText(refusal("object.private_property"));
       throw svcError(
         "request.invalid_field",
         { field: path, reason },
@@ -116,8 +110,9 @@ export function createObjectService(deps: ObjectServiceDeps) {
       const row = tx.record(object, OBJECTS_DATASET, object.idText);
       if (!row || isType(row)) {
         const dataset = OBJECTS_DATASET;
-        const message = `${object.idText} takes no ${typeId} content: ${HOLDS_NO_CONTENT}`;
-        throw svcError("dataset.validation", { dataset, reason: HOLDS_NO_CONTENT }, message);
+        const reason = refusalText(refusal("write.no_content"));
+        const message = `${object.idText} takes no ${typeId} content: ${reason}`;
+        throw svcError("dataset.validation", { dataset, reason }, message);
       }
       const types = (row["svc"] as JsonObject | undefined)?.["types"];
       if (!Array.isArray(types) || types.includes(typeId)) return;
@@ -202,7 +197,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
     if (!object || !row) throw svcError("object.not_found", { objectId });
     const carried = (row["svc"] as JsonObject | undefined)?.["types"];
     if (typeId !== "svc" && !(Array.isArray(carried) && carried.includes(typeId))) {
-      const reason = "the object does not carry the type";
+      const reason = refusalText(refusal("object.without_type"));
       throw svcError(
         "dataset.validation",
         { dataset: OBJECTS_DATASET, reason },

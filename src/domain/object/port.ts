@@ -2,9 +2,6 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { WriteTx } from "../../change/space-engine.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 
-/** Why messages, blocks and the like are refused on types and on what the server keeps for itself. */
-export const HOLDS_NO_CONTENT = "it is a type or one of the server's own objects, which hold no content";
-
 /** Body of `POST {S}/objects`, its shape checked. */
 export interface CreateObjectRequest {
   types?: string[];

@@ -12,7 +12,7 @@ const STATE_BY_TYPE: Readonly<Record<string, ProcessRow["state"]>> = {
   "process.cancelled": "cancelled",
 };
 
-/** A process as one frame tells of it: all there is to know, so a listener that missed frames is up to date with one. */
+/** A process as one frame describes it: in full, so that a listener that missed frames is up to date after one. */
 export interface ProcessFrame {
   readonly starts: boolean;
   readonly state: ProcessRow["state"];
@@ -51,7 +51,7 @@ export function readFrame(event: BusEvent): ProcessFrame | undefined {
 type FrameSource = Pick<ProcessRow, "id" | "kind" | "title" | "scope" | "spaceId" | "target"> &
   Partial<Pick<ProcessRow, "done" | "total" | "message">>;
 
-/** The frame that tells of a process: its id is the event's target. */
+/** The frame that describes a process: its id is the event's target. */
 export function frameOf(type: string, process: FrameSource, error?: ProcessError): EventInput {
   const { id, kind, title, scope, spaceId, target, done, total, message } = process;
   const data: JsonObject = { kind, title };

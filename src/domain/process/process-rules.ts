@@ -1,13 +1,13 @@
-import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
 import {
   isTarget,
   type ProcessError,
   type ProcessFinishBody,
   type ProcessProgressBody,
   type ProcessStartBody,
-  TARGET_GRAMMAR,
 } from "../../protocol/event.ts";
 import { isJsonObject } from "../../protocol/json.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 
 /** What the texts of a process may take, in bytes. */
 const MAX_BYTES = { kind: 128, title: 256, message: 1024, code: 128 } as const;
@@ -17,15 +17,15 @@ const MAX_BYTES = { kind: 128, title: 256, message: 1024, code: 128 } as const;
  * Errors of all checks here: request.missing_field {field}; request.invalid_field {field, reason, limitBytes?}.
  */
 export function checkStart({ id, kind, title, target }: ProcessStartBody): void {
-  if (!isTarget(id)) throw refusal("id", TARGET_GRAMMAR);
+  if (!isTarget(id)) throw refused("id", refusal("event.target"));
   for (const [field, value] of [
     ["kind", kind],
     ["title", title],
   ] as const) {
-    if (value === "") throw refusal(field, "must not be empty");
+    if (value === "") throw refused(field, refusal("value.empty"));
     refuseLonger(field, value);
   }
-  if (target !== undefined && !isTarget(target)) throw refusal("target", TARGET_GRAMMAR);
+  if (target !== undefined && !isTarget(target)) throw refused("target", refusal("event.target"));
 }
 
 export function checkProgress({ done, total, message }: ProcessProgressBody): void {
@@ -33,7 +33,7 @@ export function checkProgress({ done, total, message }: ProcessProgressBody): vo
     ["done", done],
     ["total", total],
   ] as const) {
-    if (value !== undefined && !isAmount(value)) throw refusal(field, "must be a number of 0 or more");
+    if (value !== undefined && !isAmount(value)) throw refused(field, refusal("process.amount"));
   }
   if (message !== undefined) refuseLonger("message", message);
 }
@@ -41,27 +41,28 @@ export function checkProgress({ done, total, message }: ProcessProgressBody): vo
 /** The error of a failed process; undefined for any other end. */
 export function checkFinish({ status, error }: ProcessFinishBody): ProcessError | undefined {
   if (status !== "failed") {
-    if (error !== undefined) throw refusal("error", "belongs to the status failed alone");
+    if (error !== undefined) throw refused("error", refusal("process.failed_alone"));
     return undefined;
   }
   if (error === undefined) {
     throw svcError("request.missing_field", { field: "error" }, "A failed process needs an error: {code?, message}");
   }
   const { fault, value } = readError(error);
-  if (fault !== undefined) throw refusal("error", fault);
+  if (fault !== undefined) throw refused("error", fault);
   return value;
 }
 
 /** The error in a request or a frame, or what is wrong with it. */
-export function readError(error: unknown): { value?: ProcessError; fault?: string } {
-  if (!isJsonObject(error)) return { fault: "must be an object {code?, message}" };
+export function readError(error: unknown): { value?: ProcessError; fault?: Refusal } {
+  if (!isJsonObject(error)) return { fault: refusal("process.error_object") };
   const { code, message, ...more } = error as { code?: unknown; message?: unknown };
-  if (Object.keys(more).length > 0) return { fault: "holds nothing but code and message" };
+  if (Object.keys(more).length > 0) return { fault: refusal("process.error_parts") };
   if (message === "" || !isTextWithin(message, "message")) {
-    return { fault: `needs a message of 1 to ${MAX_BYTES.message} bytes` };
+    return { fault: refusal("process.error_message", { limitBytes: MAX_BYTES.message }) };
   }
   if (code === undefined) return { value: { message } };
-  if (code === "" || !isTextWithin(code, "code")) return { fault: `takes a code of 1 to ${MAX_BYTES.code} bytes` };
+  if (code === "" || !isTextWithin(code, "code"))
+    return { fault: refusal("process.error_code", { limitBytes: MAX_BYTES.code }) };
   return { value: { code, message } };
 }
 
@@ -77,10 +78,8 @@ export function isTextWithin(value: unknown, part: keyof typeof MAX_BYTES): valu
 function refuseLonger(field: "kind" | "title" | "message", value: string): void {
   if (isTextWithin(value, field)) return;
   const limitBytes = MAX_BYTES[field];
-  const reason = `at most ${limitBytes} bytes`;
+  const reason = refusalText(refusal("value.too_long", { limitBytes }));
   throw svcError("request.invalid_field", { field, reason, limitBytes }, `The field ${field} is too long: ${reason}`);
 }
 
-function refusal(field: string, reason: string): SvcError {
-  return svcError("request.invalid_field", { field, reason }, `The field ${field} is refused: it ${reason}`);
-}
+const refused = (field: string, why: Refusal): SvcError => refusedPart("request.invalid_field", { field }, why, "it");

@@ -19,9 +19,9 @@ import { retryDelayMs } from "./retry-delay.ts";
 import type { PlannedSpace, SubscriptionPlan } from "./subscription-plan.ts";
 import type { TokenFile, TokenState } from "./token-file.ts";
 
-/** What happens at once is told at once, in one go. */
+/** Changes that come within this time are sent in one go. */
 const DEBOUNCE_MS = 250;
-/** The node may have lost something, or another device of the account told it otherwise. */
+/** The node may have lost something, or another device of the account may have sent something else. */
 const LOOK_MS = 5 * 60_000;
 
 interface FollowerDeps {
@@ -39,7 +39,7 @@ interface FollowerDeps {
   readonly log: Log;
 }
 
-/** What the node was told last, as texts, and when. */
+/** What was last sent to the node, as texts, and when. */
 interface Told {
   readonly token: string;
   readonly plan: string;
@@ -50,7 +50,7 @@ interface Told {
 export interface NodeFollower extends Service {
   /** Something may have changed. */
   kick(): void;
-  /** The node may have lost what it was told. */
+  /** The node may have lost what was sent to it. */
   tellAgain(): void;
 }
 
@@ -58,7 +58,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
   const { calls, tokenFile, store, clock, log } = deps;
   /** Undefined while it is not known what the node has. */
   let told: Told | undefined;
-  /** How often the node was found to have lost what it was told. */
+  /** How often the node was found to have lost what was sent to it. */
   let losses = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let running: Promise<void> | undefined;

@@ -33,7 +33,7 @@ export function createSubscriptionPlan(deps: {
       return topics;
     } catch (error) {
       deps.onFault(spaceId, error);
-      // Never the topics of the whole space: they would tell of chats that were silenced.
+      // Never the topics of the whole space: they would wake the device for chats that were silenced.
       return lastTopicsBySpace.get(spaceId) ?? [];
     }
   };

@@ -60,7 +60,7 @@ export function createIndexAdvisor(deps: IndexAdvisorDeps): IndexAdvisor {
   const wants = new Map<string, number>();
   /** When an index was last used, or asked for, by collection and path. */
   const usedMs = new Map<string, number>();
-  /** Indexes that were told to go. */
+  /** Indexes that are to be dropped. */
   const leaving = new Set<number>();
   const sample = db.query<{ doc: string }, [number]>(
     `SELECT doc FROM rows WHERE collectionId = ? AND state = 1 ORDER BY id LIMIT ${SAMPLE_ROWS}`,

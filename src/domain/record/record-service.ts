@@ -6,11 +6,10 @@ import { OBJECTS_DATASET, type Rejection } from "../../change/fold/projection.ts
 import { foldRecord } from "../../change/fold/record-fold.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/value/canonical-instants.ts";
-import { HOLDS_NO_CONTENT } from "../object/port.ts";
 import { type SchemaPort, TYPE_MARKER, type WritableDataset } from "../type/port.ts";
 import { createCarriedTypes } from "./carried-types.ts";
 import { rejectionsIn, toWriteResult, type WriteResult } from "./port.ts";
@@ -66,11 +65,11 @@ export function createRecordService(deps: RecordServiceDeps) {
         { dataset: name },
         `No dataset is named ${JSON.stringify(name)}; GET /v1/spaces/:spaceId/datasets lists them`,
       );
-    if (dataset.internal) throw invalid(name, "this dataset is written through its own endpoints");
+    if (dataset.internal) throw invalid(name, refusal("write.own_endpoints"));
     if (dataset.typeId && !carried.has(tx, object, dataset.typeId))
-      throw invalid(name, "the object does not carry the type that declares this dataset");
+      throw invalid(name, refusal("write.type_not_carried"));
     const types = carried.types(tx, object);
-    if (!types || (dataset.content && types.includes(TYPE_MARKER))) throw invalid(name, HOLDS_NO_CONTENT);
+    if (!types || (dataset.content && types.includes(TYPE_MARKER))) throw invalid(name, refusal("write.no_content"));
     return dataset;
   };
 
@@ -176,7 +175,7 @@ export function createRecordService(deps: RecordServiceDeps) {
         const object = objectOf(tx, request.objectId);
         const dataset = datasetOf(tx, object, request.dataset);
         const empty = request.recordIds.indexOf("");
-        if (empty >= 0) throw invalid(request.dataset, "a record id is empty", { recordIndex: empty });
+        if (empty >= 0) throw invalid(request.dataset, refusal("write.id_empty"), { recordIndex: empty });
         if (request.recordIds.length === 0)
           return tx.rollBackWith({ versionId: "", changeId: "", recordIds: [] } satisfies WriteResult);
         return append(
@@ -198,18 +197,15 @@ export function createRecordService(deps: RecordServiceDeps) {
 /** A path beyond this stands in the details alone. */
 const NAMED_PATH_CHARS = 200;
 
-function invalid(
-  dataset: string,
-  reason: string,
-  where: { recordIndex?: number; opIndex?: number; path?: string } = {},
-) {
+function invalid(dataset: string, why: Refusal, where: { recordIndex?: number; opIndex?: number; path?: string } = {}) {
   const { path } = where;
   const at = path === undefined || path.length > NAMED_PATH_CHARS ? "" : ` at ${path}`;
-  return svcError(
-    "dataset.validation",
-    { dataset, reason, ...where },
-    `The dataset ${dataset} refuses the change${at}: ${reason}`,
-  );
+  const reason = refusalText(why);
+  return new SvcError("dataset.validation", {
+    details: { dataset, reason, ...where },
+    message: `The dataset ${dataset} refuses the change${at}: ${reason}`,
+    refusal: why,
+  });
 }
 
 function checkLocalShape(request: ModifyRequest): void {
@@ -243,30 +239,29 @@ function toRecordChange(
   carries: (typeId: string) => boolean,
 ): RecordChange {
   const name = dataset.rules.name;
-  if (record.id === "" && !record.upsert)
-    throw invalid(name, "a record without an id needs upsert: true", { recordIndex });
+  if (record.id === "" && !record.upsert) throw invalid(name, refusal("write.id_or_upsert"), { recordIndex });
   const ops = record.ops.map((op, opIndex): RecordOp => {
     const path = op.path ?? "";
     const where = { recordIndex, opIndex };
     const { value } = canonicalValue(op);
     const check = (each: string, assigned: Json | undefined) => {
       const fault = pathFault(each);
-      if (fault) throw invalid(name, refusalText(fault), { ...where, path: each });
+      if (fault) throw invalid(name, fault, { ...where, path: each });
       const scope = dataset.rules.scopeOf?.(each.split(".")) ?? "synced";
       if (scope !== "synced")
-        throw invalid(
-          name,
-          scope === "local" ? "the field is device-local, write it with scope: local" : `the field is ${scope}`,
-          { ...where, path: each },
-        );
+        throw invalid(name, scope === "local" ? refusal("write.local_field") : refusal("field.scope", { scope }), {
+          ...where,
+          path: each,
+        });
       dataset.checkOp?.(op.type, each, assigned, carries);
     };
     if (path !== "") check(path, value);
     else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(value))
-      throw invalid(name, "an empty path takes $set or $unset with an object of paths", where);
+      throw invalid(name, refusal("op.needs_paths"), where);
     else for (const [each, assigned] of Object.entries(value)) check(each, assigned);
-    if (op.type !== "$unset" && value === undefined) throw invalid(name, `${op.type} needs a value`, where);
-    if (op.type === "$inc" && typeof value !== "number") throw invalid(name, "$inc takes a number", where);
+    if (op.type !== "$unset" && value === undefined)
+      throw invalid(name, refusal("op.needs_value", { type: op.type }), where);
+    if (op.type === "$inc" && typeof value !== "number") throw invalid(name, refusal("op.inc_takes_number"), where);
     return { type: op.type, path, ...(value === undefined ? {} : { value }) };
   });
   return { id: record.id, ...(record.upsert ? { upsert: true } : {}), ops };

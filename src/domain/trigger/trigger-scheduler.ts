@@ -45,7 +45,7 @@ export interface TriggerSchedulerDeps {
 
 /** A fire that is this late was missed, and a missed occurrence does not exist. */
 const LATE_MS = 10_000;
-/** How often all records are looked at, whatever was told: which devices there are may have changed as well. */
+/** How often all records are looked at, whatever events came: which devices there are may have changed as well. */
 const LOOK_MS = 1_000;
 /** A clock that goes back further than this was wrong before. */
 const BACK_MS = 60_000;

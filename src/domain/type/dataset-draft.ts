@@ -1,6 +1,7 @@
-import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedPart, type SvcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { DatasetDraft, FieldDef, FieldDraft } from "../../protocol/type.ts";
 import { SEARCH_SCOPE, textKeys } from "./dataset-record.ts";
 import { DATASET_NAME, DELETE_RULES, fieldKeyFault, ID_RULES, isIdLength, MUTABLE_BY, STAMPS } from "./declaration.ts";
@@ -16,18 +17,16 @@ export interface DraftRecords {
   fields: JsonObject[];
 }
 
-export function declarationFault(path: string, reason: string): SvcError {
-  return svcError("dataset.decl_invalid", { path, reason }, `${path}: ${reason}`);
-}
+export const declarationFault = (path: string, why: Refusal): SvcError =>
+  refusedPart("dataset.decl_invalid", { path }, why, "colon");
 
-function refusedField(field: string, reason: string): SvcError {
-  return svcError("request.invalid_field", { field, reason }, `${field} is refused: ${reason}`);
-}
+const refusedField = (field: string, why: Refusal): SvcError =>
+  refusedPart("request.invalid_field", { field }, why, "refused");
 
 /** Throws request.invalid_field for a name that no dataset may have. */
 export function checkDatasetName(name: string): void {
-  if (!DATASET_NAME.test(name)) throw refusedField("name", "1 to 64 characters of a-z, 0-9, _ and -, the first no -");
-  if (RESERVED_NAMES.has(name)) throw refusedField("name", "the name is reserved");
+  if (!DATASET_NAME.test(name)) throw refusedField("name", refusal("draft.name"));
+  if (RESERVED_NAMES.has(name)) throw refusedField("name", refusal("draft.name_reserved"));
 }
 
 /** Reads a draft of a dataset. Throws dataset.decl_invalid, and request.invalid_field for names and search scopes. */
@@ -37,16 +36,12 @@ export function readDatasetDraft(draft: DatasetDraft): DraftRecords {
   const idRule = within("idRule", ID_RULES, draft.idRule ?? "auto");
   const deleteBy = within("deleteBy", DELETE_RULES, draft.deleteBy ?? "anyone");
   if (idRule !== "user") {
-    if (idPattern !== undefined) throw declarationFault("idPattern", "goes with idRule user only");
-    if (idMaxLen !== undefined) throw declarationFault("idMaxLen", "goes with idRule user only");
+    if (idPattern !== undefined) throw declarationFault("idPattern", refusal("draft.id_rule_user"));
+    if (idMaxLen !== undefined) throw declarationFault("idMaxLen", refusal("draft.id_rule_user"));
   }
   if (idPattern !== undefined && (idPattern.length > LIMITS.idPatternChars || !compileIdPattern(idPattern)))
-    throw declarationFault(
-      "idPattern",
-      `RE2 syntax of at most ${LIMITS.idPatternChars} characters (no lookaround, no backreferences)`,
-    );
-  if (idMaxLen !== undefined && !isIdLength(idMaxLen))
-    throw declarationFault("idMaxLen", `an integer from 1 to ${LIMITS.recordIdChars}`);
+    throw declarationFault("idPattern", refusal("draft.id_pattern"));
+  if (idMaxLen !== undefined && !isIdLength(idMaxLen)) throw declarationFault("idMaxLen", refusal("draft.id_max_len"));
   const fields = draft.fields.map((field, index) => readFieldDraft(field, `fields[${index}]`));
   const definition: JsonObject = {
     name,
@@ -74,14 +69,14 @@ export function readFieldDraft(draft: FieldDraft, path: string): JsonObject {
   const kind = readKind(draft.kind, shape, stamp, at("kind"));
   const mutableBy = within(at("mutableBy"), MUTABLE_BY, draft.mutableBy ?? "never");
   const scope = within(at("scope"), ["synced", "local", "derived"], draft.scope ?? (stamp ? "derived" : "synced"));
-  if (stamp === undefined && scope === "derived") throw declarationFault(at("scope"), "synced or local");
+  if (stamp === undefined && scope === "derived") throw declarationFault(at("scope"), refusal("draft.scope"));
   if (stamp !== undefined) {
-    if (scope === "local") throw declarationFault(at("scope"), "a stamped field is derived");
+    if (scope === "local") throw declarationFault(at("scope"), refusal("draft.stamped_scope"));
     if (draft.mutableBy !== undefined && mutableBy !== "never")
-      throw declarationFault(at("mutableBy"), "a stamped field is the server's");
-    if (draft.required) throw declarationFault(at("required"), "a stamped field is always there");
+      throw declarationFault(at("mutableBy"), refusal("draft.stamped_mutable"));
+    if (draft.required) throw declarationFault(at("required"), refusal("draft.stamped_required"));
   }
-  if (draft.required && scope !== "synced") throw declarationFault(at("required"), "only a synced field is required");
+  if (draft.required && scope !== "synced") throw declarationFault(at("required"), refusal("draft.required_scope"));
   const { key, name, description } = draft;
   return {
     key,
@@ -101,18 +96,18 @@ export function readFieldDraft(draft: FieldDraft, path: string): JsonObject {
 function readShape(draft: Json | undefined, path: string): Shape | undefined {
   if (draft === undefined) return undefined;
   const fault = shapeDraftFault(draft, path);
-  if (fault) throw declarationFault(fault.path, fault.reason);
+  if (fault) throw declarationFault(fault.path, fault.why);
   return draft as unknown as Shape;
 }
 
 /** What is said, or what shape or stamp mean, or a string; these must not contradict each other. */
 function readKind(given: string | undefined, shape: Shape | undefined, stamp: string | undefined, path: string): Kind {
-  if (given !== undefined && !isKind(given))
-    throw declarationFault(path, "string, number, boolean, array, object or datetime");
+  if (given !== undefined && !isKind(given)) throw declarationFault(path, refusal("draft.kind"));
   const stamped: Kind | undefined = stamp === undefined ? undefined : stamp === "creator" ? "string" : "datetime";
   const kind = given ?? shape?.kind ?? stamped ?? "string";
-  if (shape && shape.kind !== kind) throw declarationFault(path, `the shape says ${shape.kind}`);
-  if (stamped && stamped !== kind) throw declarationFault(path, `the stamp ${stamp} is of kind ${stamped}`);
+  if (shape && shape.kind !== kind) throw declarationFault(path, refusal("draft.shape_kind", { kind: shape.kind }));
+  if (stamped && stamped !== kind)
+    throw declarationFault(path, refusal("draft.stamp_kind", { stamp: stamp!, kind: stamped }));
   return kind;
 }
 
@@ -127,18 +122,18 @@ function readSearch(search: NonNullable<DatasetDraft["search"]>): JsonObject {
 }
 
 export function badSearchScope(): SvcError {
-  return refusedField("search.scope", "1 to 64 characters of a-z, 0-9, _ and -");
+  return refusedField("search.scope", refusal("draft.search_scope"));
 }
 
 /** `search.text` as it is stored: one key by itself, several as a list. */
 export function readSearchText(text: Json): Json {
   const keys = textKeys(text);
-  if (!keys) throw declarationFault("search.text", "a field's key, or a list of different keys");
+  if (!keys) throw declarationFault("search.text", refusal("draft.search_text"));
   return keys.length === 1 ? keys[0]! : keys;
 }
 
 function within<const T extends readonly string[]>(path: string, values: T, value: string): T[number] {
-  if (!values.includes(value)) throw declarationFault(path, `one of ${values.join(", ")}`);
+  if (!values.includes(value)) throw declarationFault(path, refusal("value.one_of", { values }));
   return value;
 }
 
@@ -146,23 +141,21 @@ function within<const T extends readonly string[]>(path: string, values: T, valu
 export function checkConsistent(definition: JsonObject, fields: readonly FieldDef[]): void {
   const keys = new Set<string>();
   const stamps = new Set<string>();
-  if (fields.length > LIMITS.datasetFields) throw declarationFault("fields", `at most ${LIMITS.datasetFields} fields`);
+  if (fields.length > LIMITS.datasetFields) throw declarationFault("fields", refusal("draft.fields"));
   if (JSON.stringify(fields).length > LIMITS.declarationChars)
-    throw declarationFault("fields", `fields take at most ${LIMITS.declarationChars} characters together`);
+    throw declarationFault("fields", refusal("draft.fields_chars"));
   for (const { key, stamp } of fields) {
-    if (keys.has(key)) throw declarationFault(`fields.${key}`, "two fields have this key");
+    if (keys.has(key)) throw declarationFault(`fields.${key}`, refusal("draft.key_twice"));
     keys.add(key);
     if (stamp !== undefined) {
-      if (stamps.has(stamp)) throw declarationFault(`fields.${key}.stamp`, `two fields have the stamp ${stamp}`);
+      if (stamps.has(stamp)) throw declarationFault(`fields.${key}.stamp`, refusal("draft.stamp_twice", { stamp }));
       stamps.add(stamp);
     }
   }
   if (!stamps.has("creator")) {
-    if (definition["deleteBy"] === "author")
-      throw declarationFault("deleteBy", "author needs a field with the stamp creator");
+    if (definition["deleteBy"] === "author") throw declarationFault("deleteBy", refusal("draft.no_creator"));
     const byAuthor = fields.find((field) => field.mutableBy === "author");
-    if (byAuthor)
-      throw declarationFault(`fields.${byAuthor.key}.mutableBy`, "author needs a field with the stamp creator");
+    if (byAuthor) throw declarationFault(`fields.${byAuthor.key}.mutableBy`, refusal("draft.no_creator"));
   }
   checkSearchKeys(definition, keys);
 }
@@ -171,7 +164,8 @@ export function checkConsistent(definition: JsonObject, fields: readonly FieldDe
 export function checkSearchKeys(definition: JsonObject, keys: ReadonlySet<string>): void {
   if (definition["dynamic"] === true) return;
   const { title, text } = (definition["search"] ?? {}) as { title?: string; text?: Json };
-  if (title !== undefined && !keys.has(title)) throw declarationFault("search.title", `there is no field ${title}`);
+  if (title !== undefined && !keys.has(title))
+    throw declarationFault("search.title", refusal("draft.no_field", { key: title }));
   const unknown = text === undefined ? undefined : textKeys(text)?.find((key) => !keys.has(key));
-  if (unknown !== undefined) throw declarationFault("search.text", `there is no field ${unknown}`);
+  if (unknown !== undefined) throw declarationFault("search.text", refusal("draft.no_field", { key: unknown }));
 }

@@ -1,5 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { DATASET_NAME, DELETE_RULES, fieldKeyFault, ID_RULES, isIdLength, MUTABLE_BY, STAMPS } from "./declaration.ts";
 import { isKind, shapeDraftFault } from "./value-kind.ts";
 
@@ -37,24 +38,24 @@ const textOrAbsent = (value: Json | undefined): boolean => value === undefined |
 const trueOrAbsent = (value: Json | undefined): boolean => value === undefined || value === true;
 
 /** What is wrong with the record of a dataset's definition as it is created, or undefined. */
-export function definitionRecordFault(fields: JsonObject): string | undefined {
+export function definitionRecordFault(fields: JsonObject): Refusal | undefined {
   const stray = Object.keys(fields).find((key) => !DEF_KEYS.has(key));
-  if (stray !== undefined) return `a definition has no ${stray}`;
+  if (stray !== undefined) return refusal("definition.part", { part: stray });
   const { name, displayName, description, idRule, idPattern, idMaxLen, deleteBy, dynamic, skipHistory } = fields;
-  if (typeof name !== "string" || !DATASET_NAME.test(name)) return "the name is outside its grammar";
-  if (!textOrAbsent(displayName) || !textOrAbsent(description)) return "what is displayed is a text";
-  if (!within(ID_RULES, idRule)) return "idRule is unknown";
+  if (typeof name !== "string" || !DATASET_NAME.test(name)) return refusal("definition.name");
+  if (!textOrAbsent(displayName) || !textOrAbsent(description)) return refusal("definition.displayed");
+  if (!within(ID_RULES, idRule)) return refusal("definition.id_rule");
   if (
     idPattern !== undefined &&
     (idRule !== "user" || typeof idPattern !== "string" || idPattern.length > LIMITS.idPatternChars)
   )
-    return "idPattern is refused";
-  if (idMaxLen !== undefined && (idRule !== "user" || !isIdLength(idMaxLen))) return "idMaxLen is refused";
-  if (!within(DELETE_RULES, deleteBy)) return "deleteBy is unknown";
-  if (!trueOrAbsent(dynamic) || !trueOrAbsent(skipHistory)) return "dynamic and skipHistory are true or absent";
+    return refusal("definition.id_pattern");
+  if (idMaxLen !== undefined && (idRule !== "user" || !isIdLength(idMaxLen))) return refusal("definition.id_max_len");
+  if (!within(DELETE_RULES, deleteBy)) return refusal("definition.delete_by");
+  if (!trueOrAbsent(dynamic) || !trueOrAbsent(skipHistory)) return refusal("definition.flags");
   const { search } = fields;
   if (search === undefined) return undefined;
-  if (!isJsonObject(search)) return "search is an object";
+  if (!isJsonObject(search)) return refusal("definition.search");
   for (const [leaf, value] of Object.entries(search)) {
     const fault = definitionLeafFault(["search", leaf], value);
     if (fault) return fault;
@@ -63,47 +64,47 @@ export function definitionRecordFault(fields: JsonObject): string | undefined {
 }
 
 /** What is wrong with the record of a field as it is created, or undefined. */
-export function fieldRecordFault(fields: JsonObject): string | undefined {
+export function fieldRecordFault(fields: JsonObject): Refusal | undefined {
   const stray = Object.keys(fields).find((key) => !FIELD_KEYS.has(key));
-  if (stray !== undefined) return `a field has no ${stray}`;
+  if (stray !== undefined) return refusal("definition.field_part", { part: stray });
   const { def, key, name, description, kind, shape, scope, required, mutableBy, stamp } = fields;
-  if (typeof def !== "string") return "a field names its definition";
-  if (typeof key !== "string" || fieldKeyFault(key)) return "the key is refused";
-  if (!textOrAbsent(name) || !textOrAbsent(description)) return "what is displayed is a text";
-  if (!isKind(kind)) return "kind is unknown";
+  if (typeof def !== "string") return refusal("definition.field_def");
+  if (typeof key !== "string" || fieldKeyFault(key)) return refusal("definition.field_key");
+  if (!textOrAbsent(name) || !textOrAbsent(description)) return refusal("definition.displayed");
+  if (!isKind(kind)) return refusal("definition.field_kind");
   if (shape !== undefined && (shapeDraftFault(shape, "shape") || (shape as JsonObject)["kind"] !== kind))
-    return "shape is refused";
-  if (!within(["synced", "local", "derived"], scope)) return "scope is unknown";
-  if (!within(MUTABLE_BY, mutableBy)) return "mutableBy is unknown";
-  if (!trueOrAbsent(required)) return "required is true or absent";
-  if (stamp !== undefined && !within(STAMPS, stamp)) return "stamp is unknown";
-  if ((stamp === undefined) === (scope === "derived")) return "stamped fields, and only they, are derived";
+    return refusal("definition.field_shape");
+  if (!within(["synced", "local", "derived"], scope)) return refusal("definition.field_scope");
+  if (!within(MUTABLE_BY, mutableBy)) return refusal("definition.field_mutable_by");
+  if (!trueOrAbsent(required)) return refusal("definition.field_required");
+  if (stamp !== undefined && !within(STAMPS, stamp)) return refusal("definition.field_stamp");
+  if ((stamp === undefined) === (scope === "derived")) return refusal("definition.field_derived");
   if (stamp !== undefined && kind !== (stamp === "creator" ? "string" : "datetime"))
-    return "the stamp has another kind";
+    return refusal("definition.field_stamp_kind");
   return undefined;
 }
 
 /** Whether a path of a definition is a display leaf that may be set to a value, or (undefined) removed. */
-export function definitionLeafFault(segments: readonly string[], value: Json | undefined): string | undefined {
+export function definitionLeafFault(segments: readonly string[], value: Json | undefined): Refusal | undefined {
   const [top, leaf, ...below] = segments;
   if (top === "displayName" || top === "description") {
-    if (leaf !== undefined) return `there is nothing below ${top}`;
-    return textOrAbsent(value) ? undefined : `${top} is a string`;
+    if (leaf !== undefined) return refusal("definition.nothing_below", { path: top });
+    return textOrAbsent(value) ? undefined : refusal("definition.leaf_string", { path: top });
   }
-  if (top !== "search") return "this part of a definition never changes";
-  if (leaf === undefined) return value === undefined ? undefined : "search is set leaf by leaf";
-  if (below.length > 0) return "there is nothing below";
+  if (top !== "search") return refusal("definition.part_pinned");
+  if (leaf === undefined) return value === undefined ? undefined : refusal("definition.search_leaves");
+  if (below.length > 0) return refusal("definition.search_below");
   switch (leaf) {
     case "title":
-      return textOrAbsent(value) ? undefined : "title is a field's key";
+      return textOrAbsent(value) ? undefined : refusal("definition.search_title");
     case "text":
-      return value === undefined || textKeys(value) ? undefined : "text is a field's key or a list of different keys";
+      return value === undefined || textKeys(value) ? undefined : refusal("definition.search_text");
     case "scope":
       return value === undefined || (typeof value === "string" && SEARCH_SCOPE.test(value))
         ? undefined
-        : "scope is 1 to 64 characters of a-z, 0-9, _ and -";
+        : refusal("definition.search_scope");
     default:
-      return "search has title, text and scope";
+      return refusal("definition.search_parts");
   }
 }
 

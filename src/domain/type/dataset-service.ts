@@ -1,6 +1,7 @@
 import type { WriteTx } from "../../change/space-engine.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedPart, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { refusal, refusalText } from "../../protocol/refusals.ts";
 import type { DatasetDef, DatasetDraft, FieldDraft, LeafPatchBody } from "../../protocol/type.ts";
 import { type BuiltInDataset, SPACE_DATASETS } from "./built-in-schemas.ts";
 import { isBuiltInType } from "./built-in-types.ts";
@@ -52,7 +53,7 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
     return {
       ...definition.def,
       invalid: true,
-      invalidReason: `the name belongs to an older definition, ${winner.id}; write to this one under its id`,
+      invalidReason: refusalText(refusal("definition.older_name", { id: winner.id })),
     };
   };
 
@@ -112,7 +113,7 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
     addField(typeName: string, defId: string, draft: FieldDraft): Promise<string> {
       return writer.change(typeName, (type, tx) => {
         const { def } = definitionOf(type, defId);
-        if (draft.required) throw declarationFault("required", "only fields of the initial declaration are required");
+        if (draft.required) throw declarationFault("required", refusal("draft.required_initial"));
         const field = readFieldDraft(draft, "");
         checkConsistent(asRecord(def), [...validFields(def), field as unknown as DatasetDef["fields"][number]]);
         return writer.create(tx, type.id, DATASET_FIELD_RULES, { def: defId, ...field });
@@ -168,9 +169,9 @@ function readDisplayPatch(patch: LeafPatch): LeafPatch {
     unset: patch.unset,
     set: patch.set.map(([path, value]): [string, Json] => {
       const stored = path === "search.text" ? readSearchText(value) : value;
-      const reason = definitionLeafFault(path.split("."), stored);
-      if (path === "search.scope" && reason) throw badSearchScope();
-      if (reason) throw svcError("request.invalid_field", { field: path, reason }, `${path} is refused: ${reason}`);
+      const why = definitionLeafFault(path.split("."), stored);
+      if (path === "search.scope" && why) throw badSearchScope();
+      if (why) throw refusedPart("request.invalid_field", { field: path }, why, "refused");
       return [path, stored];
     }),
   };

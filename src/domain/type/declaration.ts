@@ -5,6 +5,7 @@ import { digestOfCid } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { isJsonObject, type Json } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { canonicalShape, keyFault, type Shape, shapeDraftFault } from "./value-kind.ts";
 
 export const ID_RULES = ["auto", "user"] as const;
@@ -162,8 +163,8 @@ export function isIdLength(value: Json): value is number {
 }
 
 /** What is wrong with the key of a field, or undefined: a key of a record, at its top. */
-export function fieldKeyFault(key: string): string | undefined {
-  if (key === "id") return "id is the record's own";
-  if (key.startsWith("_")) return "names that begin with _ are the system's";
+export function fieldKeyFault(key: string): Refusal | undefined {
+  if (key === "id") return refusal("key.id");
+  if (key.startsWith("_")) return refusal("key.reserved");
   return keyFault(key);
 }

@@ -28,17 +28,13 @@ function createdFields(ops: readonly RecordOp[]): JsonObject | undefined {
   return Object.keys(op.value).some((key) => key.includes(".")) ? undefined : op.value;
 }
 
-const invalid = (fault: string | undefined): Refusal | undefined =>
-  fault === undefined ? undefined : refusal("definition.invalid", { fault });
-
 /** What an op leaves at its path; undefined where it removes. */
 const assignedBy = (op: RecordOp): Json | undefined => (op.type === "$unset" ? undefined : op.value);
 
 function pinnedDataset(
   name: DeclarationDataset,
   faults: {
-    /** In words: the endpoints say the same of a draft. */
-    record(fields: JsonObject): string | undefined;
+    record(fields: JsonObject): Refusal | undefined;
     leaf(doc: JsonObject, segments: readonly string[], op: RecordOp): Refusal | undefined;
   },
 ): DatasetRules {
@@ -51,7 +47,7 @@ function pinnedDataset(
     },
     refuseCreate(_id, ops) {
       const fields = createdFields(ops);
-      return fields ? invalid(faults.record(fields)) : refusal("definition.not_whole");
+      return fields ? faults.record(fields) : refusal("definition.not_whole");
     },
     refuseDelete: () => refusal("definition.stays"),
     refuseOp(doc, segments, op, creating) {
@@ -64,12 +60,12 @@ function pinnedDataset(
 
 export const PROPERTY_RULES = pinnedDataset(PROPERTIES_DATASET, {
   record: propertyRecordFault,
-  leaf: (doc, segments, op) => invalid(propertyLeafFault(doc, segments, assignedBy(op))?.reason),
+  leaf: (doc, segments, op) => propertyLeafFault(doc, segments, assignedBy(op))?.why,
 });
 
 export const DATASET_DEF_RULES = pinnedDataset(DATASET_DEFS_DATASET, {
   record: definitionRecordFault,
-  leaf: (_doc, segments, op) => invalid(definitionLeafFault(segments, assignedBy(op))),
+  leaf: (_doc, segments, op) => definitionLeafFault(segments, assignedBy(op)),
 });
 
 export const DATASET_FIELD_RULES = pinnedDataset(DATASET_FIELDS_DATASET, {

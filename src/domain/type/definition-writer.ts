@@ -1,9 +1,8 @@
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { svcError, validationFault } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { refusalText } from "../../protocol/refusals.ts";
 import { isBuiltInType } from "./built-in-types.ts";
 import { type DeclarationDataset, derivedDeclarationId } from "./declaration-id.ts";
 import type { Schema } from "./schema.ts";
@@ -27,8 +26,7 @@ export function createDefinitionWriter({ engine, schema, requireWriter }: Defini
   ): string => {
     const appended = tx.append(tx.object(typeId)!, { dataset: rules.name, records: [record] }, rules);
     const [drop] = appended.rejections;
-    const reason = drop && refusalText(drop.refusal);
-    if (reason) throw svcError("dataset.validation", { dataset: rules.name, reason }, reason);
+    if (drop) throw validationFault({ dataset: rules.name }, drop.refusal);
     schema.view.touch(typeId);
     return appended.recordIds[0]!;
   };

@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import type { DatasetDef, FieldDef } from "../../protocol/type.ts";
 import { type Declaration, type DeclaredField, encodeDeclaration, versionIdOf } from "./declaration.ts";
 import type { Shape } from "./value-kind.ts";
@@ -70,14 +71,14 @@ function judgeFields(fields: readonly FieldDef[]): FieldDef[] {
   let chars = 0;
   const judged = fields.map((field) => {
     const size = JSON.stringify(field).length;
-    const reason = keys.has(field.key)
-      ? "an older field has this key"
+    const why = keys.has(field.key)
+      ? refusal("definition.older_key")
       : field.stamp && stamps.has(field.stamp)
-        ? "an older field has this stamp"
+        ? refusal("definition.older_stamp")
         : keys.size >= LIMITS.datasetFields || chars + size > LIMITS.declarationChars
-          ? "the older fields are as many as a definition holds"
+          ? refusal("definition.older_full")
           : undefined;
-    if (reason) return marked(field, reason);
+    if (why) return marked(field, why);
     chars += size;
     keys.add(field.key);
     if (field.stamp) stamps.add(field.stamp);
@@ -85,11 +86,15 @@ function judgeFields(fields: readonly FieldDef[]): FieldDef[] {
   });
   if (stamps.has("creator")) return judged;
   return judged.map((field) =>
-    field.mutableBy === "author" && !field.invalid ? marked(field, "mutableBy author needs a creator stamp") : field,
+    field.mutableBy === "author" && !field.invalid ? marked(field, refusal("definition.no_creator")) : field,
   );
 }
 
-const marked = (field: FieldDef, invalidReason: string): FieldDef => ({ ...field, invalid: true, invalidReason });
+const marked = (field: FieldDef, why: Refusal): FieldDef => ({
+  ...field,
+  invalid: true,
+  invalidReason: refusalText(why),
+});
 
 function toFieldDef(record: JsonObject): FieldDef {
   const { def: _def, ...field } = withoutSystem(record);

@@ -1,6 +1,7 @@
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { bagFault, formatFault, hasOptions, isFormatType, OPTION_LEAVES, uiFault } from "./property-format.ts";
-import { isKind, keyFault, shapeDraftFault } from "./value-kind.ts";
+import { isKind, keyFault, type PartFault, shapeDraftFault } from "./value-kind.ts";
 
 /** Scopes a property may be declared with. */
 const PROPERTY_SCOPES = ["synced", "account", "local"] as const;
@@ -21,22 +22,25 @@ const RECORD_KEYS = new Set([
 const PINNED = new Set(["kind", "scope", "items", "properties", "required"]);
 
 /** What is wrong with the record of a property as it is created, or undefined. */
-export function propertyRecordFault(fields: JsonObject): string | undefined {
+export function propertyRecordFault(fields: JsonObject): Refusal | undefined {
   const stray = Object.keys(fields).find((key) => !RECORD_KEYS.has(key));
-  if (stray !== undefined) return `a property has no ${stray}`;
+  if (stray !== undefined) return refusal("property.part", { part: stray });
   const { name, description, xKey, kind, format, meta, scope, items, properties, required } = fields;
-  if (typeof name !== "string") return "name must be a string";
-  if (description !== undefined && typeof description !== "string") return "description must be a string";
-  if (xKey !== undefined && !(typeof xKey === "string" && XKEY.test(xKey))) return "xKey is refused";
-  if (!isKind(kind)) return "kind is unknown";
-  if (typeof scope !== "string" || !(PROPERTY_SCOPES as readonly string[]).includes(scope)) return "scope is unknown";
+  if (typeof name !== "string") return refusal("property.name");
+  if (description !== undefined && typeof description !== "string") return refusal("property.description");
+  if (xKey !== undefined && !(typeof xKey === "string" && XKEY.test(xKey))) return refusal("property.xkey");
+  if (!isKind(kind)) return refusal("property.kind");
+  if (typeof scope !== "string" || !(PROPERTY_SCOPES as readonly string[]).includes(scope))
+    return refusal("property.scope");
   const shape = shapeDraftFault(partsOf({ kind, items, properties, required }), "property");
-  if (shape) return `${shape.path}: ${shape.reason}`;
+  if (shape) return located(shape);
   const fault =
     (format === undefined ? undefined : formatFault(format, kind)) ??
     (meta === undefined ? undefined : bagFault(meta, "meta"));
-  return fault && `${fault.path}: ${fault.reason}`;
+  return fault && located(fault);
 }
+
+const located = ({ path, why }: PartFault): Refusal => ({ ...why, at: path });
 
 function partsOf(parts: Record<string, Json | undefined>): JsonObject {
   const present: JsonObject = {};
@@ -47,12 +51,12 @@ function partsOf(parts: Record<string, Json | undefined>): JsonObject {
 /** Why a leaf cannot be set or (with an undefined value) removed. */
 export interface LeafFault {
   kind: "immutable" | "invalid" | "format";
-  reason: string;
+  why: Refusal;
 }
 
-const immutable: LeafFault = { kind: "immutable", reason: "this part of a property never changes" };
-const invalid = (reason: string): LeafFault => ({ kind: "invalid", reason });
-const badFormat = (reason: string): LeafFault => ({ kind: "format", reason });
+const immutable: LeafFault = { kind: "immutable", why: refusal("property.pinned") };
+const invalid = (why: Refusal): LeafFault => ({ kind: "invalid", why });
+const badFormat = (why: Refusal): LeafFault => ({ kind: "format", why });
 
 /**
  * Whether a path of a property's record may be set to a value, or removed (TYPE-2). The same rule guards the HTTP
@@ -67,33 +71,31 @@ export function propertyLeafFault(
   if (PINNED.has(top!)) return immutable;
   switch (top) {
     case "name":
-      if (below.length > 0) return invalid("there is nothing below name");
-      return typeof value === "string" ? undefined : invalid("name is a string and stays");
+      if (below.length > 0) return invalid(refusal("property.nothing_below", { path: "name" }));
+      return typeof value === "string" ? undefined : invalid(refusal("property.name_stays"));
     case "description":
-      return below.length > 0 ? invalid("there is nothing below description") : textFault(value);
+      return below.length > 0 ? invalid(refusal("property.nothing_below", { path: "description" })) : textFault(value);
     case "xKey":
-      if (below.length > 0) return invalid("there is nothing below xKey");
+      if (below.length > 0) return invalid(refusal("property.nothing_below", { path: "xKey" }));
       if (value === undefined) return undefined;
-      return typeof value === "string" && XKEY.test(value)
-        ? undefined
-        : invalid("xKey is 1 to 128 characters of A-Z, a-z, 0-9 and _ . / : -");
+      return typeof value === "string" && XKEY.test(value) ? undefined : invalid(refusal("property.xkey_form"));
     case "meta":
       return bagLeafFault(below, value);
     case "format":
       return formatLeafFault(property["format"], below, value);
     default:
-      return invalid("a property has no such part");
+      return invalid(refusal("property.no_part"));
   }
 }
 
 function textFault(value: Json | undefined): LeafFault | undefined {
-  return value === undefined || typeof value === "string" ? undefined : invalid("a string");
+  return value === undefined || typeof value === "string" ? undefined : invalid(refusal("value.string"));
 }
 
 /** `meta.<k>`; the whole bag can only be removed. */
 function bagLeafFault(below: readonly string[], value: Json | undefined): LeafFault | undefined {
-  if (below.length === 0) return value === undefined ? undefined : invalid("set its leaves one by one");
-  if (below.length > 1) return invalid("a key of meta has no dot");
+  if (below.length === 0) return value === undefined ? undefined : invalid(refusal("bag.leaves"));
+  if (below.length > 1) return invalid(refusal("bag.key"));
   const fault = keyFault(below[0]!);
   return fault ? invalid(fault) : textFault(value);
 }
@@ -105,23 +107,23 @@ function formatLeafFault(
 ): LeafFault | undefined {
   if (leaf === undefined || leaf === "type") return immutable;
   const type = isJsonObject(format) ? format["type"] : undefined;
-  if (!isFormatType(type)) return badFormat("the property has no format");
+  if (!isFormatType(type)) return badFormat(refusal("format.absent"));
   switch (leaf) {
     case "ui": {
-      if (below.length > 0) return invalid("there is nothing below format.ui");
+      if (below.length > 0) return invalid(refusal("property.nothing_below", { path: "format.ui" }));
       const fault = value === undefined ? undefined : uiFault(type, value);
-      return fault && badFormat(fault.reason);
+      return fault && badFormat(fault.why);
     }
     case "filter":
-      if (below.length > 0) return invalid("the filter is set whole");
-      if (type !== "links") return badFormat("only links have a filter");
-      return value === undefined || isJsonObject(value) ? undefined : badFormat("a filter is an object");
+      if (below.length > 0) return invalid(refusal("format.filter_whole"));
+      if (type !== "links") return badFormat(refusal("format.filter"));
+      return value === undefined || isJsonObject(value) ? undefined : badFormat(refusal("format.filter_object"));
     case "meta":
       return bagLeafFault(below, value);
     case "options":
-      return hasOptions(type) ? optionLeafFault(below, value) : badFormat("only select and multiselect have options");
+      return hasOptions(type) ? optionLeafFault(below, value) : badFormat(refusal("format.options"));
     default:
-      return invalid("a format has no such part");
+      return invalid(refusal("format.no_part"));
   }
 }
 
@@ -131,10 +133,10 @@ function optionLeafFault([key, leaf, ...below]: readonly string[], value: Json |
     if (fault) return invalid(fault);
   }
   if (key === undefined || leaf === undefined) {
-    return value === undefined ? undefined : invalid("set the leaves of an option: name, color, pos, meta.<key>");
+    return value === undefined ? undefined : invalid(refusal("format.option_leaves"));
   }
   if (leaf === "meta") return bagLeafFault(below, value);
   if (!(OPTION_LEAVES as readonly string[]).includes(leaf) || below.length > 0)
-    return invalid("an option has name, color, pos and meta");
+    return invalid(refusal("format.option_parts"));
   return textFault(value);
 }

@@ -1,5 +1,6 @@
-import { SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedPart, SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import type { LeafPatchBody, PropertyCreateBody, PropertyDef } from "../../protocol/type.ts";
 import { parseFilter } from "../../query/filter/filter-parse.ts";
 import { PROPERTY_RULES } from "./definition-rules.ts";
@@ -78,22 +79,15 @@ const asRecord = (property: PropertyDef): JsonObject => property as unknown as J
 /** The record of a new property. Throws the faults of a draft. */
 function toPropertyRecord(draft: PropertyCreateBody): JsonObject {
   const { name, description, xKey, meta, scope } = draft;
-  if (xKey !== undefined && !XKEY.test(xKey)) {
-    const reason = "1 to 128 characters of A-Z, a-z, 0-9 and _ . / : -";
-    throw svcError("request.invalid_field", { field: "xKey", reason }, `xKey is refused: it takes ${reason}`);
-  }
+  if (xKey !== undefined && !XKEY.test(xKey))
+    throw refusedPart("request.invalid_field", { field: "xKey" }, refusal("key.xkey"), "takes");
   const fault = meta && bagFault(meta, "meta");
-  if (fault)
-    throw svcError(
-      "request.invalid_field",
-      { field: fault.path, reason: fault.reason },
-      `${fault.path}: ${fault.reason}`,
-    );
+  if (fault) throw refusedPart("request.invalid_field", { field: fault.path }, fault.why, "colon");
   const format = draft.format as JsonObject | undefined;
   const kind = kindOf(draft.kind, format);
   if (format) {
     const formatWrong = formatFault(format, kind);
-    if (formatWrong) throw badFormat(formatWrong.path, formatWrong.reason);
+    if (formatWrong) throw badFormat(formatWrong.path, formatWrong.why);
     if (format["filter"] !== undefined) refuseBadFilter(format["filter"]);
   }
   return {
@@ -111,7 +105,7 @@ function kindOf(kind: Kind | undefined, format: JsonObject | undefined): Kind {
   if (kind !== undefined) return kind;
   const type = format?.["type"];
   if (isFormatType(type)) return impliedKind(type);
-  if (format) throw badFormat("format.type", "links, date, datetime, select or multiselect");
+  if (format) throw badFormat("format.type", refusal("format.type"));
   throw svcError("request.missing_field", { field: "kind" }, "A property without a format needs a kind");
 }
 
@@ -126,7 +120,7 @@ function shapeOf(kind: Kind, { items, properties, required }: PropertyCreateBody
   const fault = shapeDraftFault(shape, "");
   if (!fault) return canonicalShape(shape as Shape) as unknown as JsonObject;
   const field = fault.path.replace(/^\./, "");
-  throw svcError("request.invalid_field", { field, reason: fault.reason }, `${field}: ${fault.reason}`);
+  throw refusedPart("request.invalid_field", { field }, fault.why, "colon");
 }
 
 function propertyByXKey(type: TypeEntry, xKey: string, except?: string): PropertyDef | undefined {
@@ -145,15 +139,14 @@ function refuseTakenXKey(type: TypeEntry, xKey: string, except?: string): void {
 
 function refuseLeaf(path: string, fault: LeafFault | undefined): void {
   if (!fault) return;
-  const message = `${path} is refused: ${fault.reason}`;
-  if (fault.kind === "immutable") throw svcError("property.immutable", { path }, message);
-  if (fault.kind === "format") throw badFormat(path, fault.reason);
-  throw svcError("request.invalid_field", { field: path, reason: fault.reason }, message);
+  if (fault.kind === "immutable")
+    throw svcError("property.immutable", { path }, `${path} is refused: ${refusalText(fault.why)}`);
+  if (fault.kind === "format") throw badFormat(path, fault.why);
+  throw refusedPart("request.invalid_field", { field: path }, fault.why, "refused");
 }
 
-function badFormat(path: string, reason: string): SvcError {
-  return svcError("property.format_invalid", { path, reason }, `${path} is refused: ${reason}`);
-}
+const badFormat = (path: string, why: Refusal): SvcError =>
+  refusedPart("property.format_invalid", { path }, why, "refused");
 
 /** A filter of links must read as filters of queries do. */
 function refuseBadFilter(filter: Json): void {
@@ -161,6 +154,6 @@ function refuseBadFilter(filter: Json): void {
     parseFilter(filter);
   } catch (error) {
     if (!(error instanceof SvcError)) throw error;
-    throw badFormat("format.filter", error.message);
+    throw badFormat("format.filter", refusal("format.filter_invalid", { fault: error.message }));
   }
 }

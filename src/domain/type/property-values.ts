@@ -1,8 +1,8 @@
 import type { FieldScope } from "../../change/codec/dataset-rules.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
-import { SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, SvcError, svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
-import { refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
 import { parseRfc3339 } from "../../query/value/instant.ts";
 import type { FormatType } from "./property-format.ts";
@@ -47,20 +47,14 @@ export function checkPropertyValues(
 export function checkPropertyValue(property: PropertyDef, value: Json): void {
   const { id: propId, kind, format } = property;
   const fault = shapeFault(propertyShape(property), value);
-  const mismatch = fault && refusalText(fault);
-  if (mismatch)
-    throw svcError(
-      "property.kind_mismatch",
-      { propId, kind, reason: mismatch },
-      `${property.name || propId}: ${mismatch}`,
-    );
-  if (!format) return;
-  const reason = formatViolation(format.type, value);
-  if (reason)
-    throw svcError(
+  const at = property.name || propId;
+  if (fault) throw refusedAs("property.kind_mismatch", { propId, kind, reason: refusalText(fault) }, { ...fault, at });
+  const why = format && formatViolation(format.type, value);
+  if (why)
+    throw refusedAs(
       "property.format_violation",
-      { propId, format: format.type, reason },
-      `${property.name || propId}: ${reason}`,
+      { propId, format: format.type, reason: refusalText(why) },
+      { ...why, at },
     );
 }
 
@@ -74,24 +68,20 @@ export function propertyShape({ kind, items, properties, required }: PropertyDef
 }
 
 /** Why a value, already of its kind, is outside its format. Whether what it names exists is not asked. */
-function formatViolation(format: FormatType, value: Json): string | undefined {
+function formatViolation(format: FormatType, value: Json): Refusal | undefined {
   switch (format) {
     case "links":
-      return everyText(value, isLink) ? undefined : `links are texts of the form ${LINK_PREFIX}<objectId>`;
+      return everyText(value, isLink) ? undefined : refusal("format.links");
     case "date":
       if (typeof value === "string")
-        return DAY.test(value) && parseRfc3339(`${value}T00:00:00Z`) !== undefined
-          ? undefined
-          : "a date is a day of the calendar, YYYY-MM-DD";
-      return isMidnight(value) ? undefined : "a date is an instant at midnight UTC";
+        return DAY.test(value) && parseRfc3339(`${value}T00:00:00Z`) !== undefined ? undefined : refusal("format.date");
+      return isMidnight(value) ? undefined : refusal("format.date_instant");
     case "datetime":
-      return typeof value !== "string" || parseRfc3339(value) !== undefined
-        ? undefined
-        : "a datetime is an RFC 3339 date-time such as 2026-01-31T09:30:00Z";
+      return typeof value !== "string" || parseRfc3339(value) !== undefined ? undefined : refusal("format.datetime");
     case "select":
-      return value === "" ? "an option's key is not empty" : undefined;
+      return value === "" ? refusal("format.option_empty") : undefined;
     case "multiselect":
-      return everyText(value, (text) => text !== "") ? undefined : "a multiselect holds keys of options";
+      return everyText(value, (text) => text !== "") ? undefined : refusal("format.multiselect");
   }
 }
 

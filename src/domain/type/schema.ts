@@ -1,10 +1,10 @@
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { RulesRegistry } from "../../change/ports.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
-import { SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, SvcError, svcError, validationFault } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
 import { NOTIFY_MODES, type NotifyMode } from "../../protocol/notify-mode.ts";
-import { refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
 import { BUILT_IN_DATASET_NAMES, isBuiltInInstant } from "./built-in-schemas.ts";
 import { builtInProperties, isAttachable, isBuiltInType } from "./built-in-types.ts";
@@ -62,30 +62,32 @@ export function createSchema(deps: {
       const message = `${path}: ${JSON.stringify(namespace)} is no type of this space; values stand at <typeId>.<propId>`;
       throw new SvcError("type.not_found", { details: { typeId: namespace }, message, status: 400 });
     }
-    const refuse = (reason: string) =>
-      svcError("dataset.validation", { dataset: OBJECTS_DATASET, reason, path }, reason);
-    if (namespace === "type") throw refuse(`${path} is given when a type is created, and stays`);
+    const refuse = (why: Refusal) => validationFault({ dataset: OBJECTS_DATASET, path }, why);
+    if (namespace === "type") throw refuse(refusal("object.type_given", { path }));
     const property = declared.get(propId);
-    if (property && property.scope !== "synced") throw refuse(`${path} is ${property.scope}; see the set endpoint`);
+    if (property && property.scope !== "synced")
+      throw refuse(refusal("object.value_scope", { path, scope: property.scope }));
     if (value === undefined || type === "$unset") return;
-    if (!property) throw refuse(`${path}: the type has no such property, or it was removed`);
+    if (!property) throw refuse(refusal("object.no_property", { path }));
     if (!EVERY_OBJECT_HAS.has(namespace) && !carries(namespace))
-      throw refuse(`${path}: the object does not carry this type; types are bound when it is created`);
+      throw refuse(refusal("object.type_not_carried", { path }));
     if (type === "$set" && below.length === 0) {
       checkPropertyValue(property, value);
       return;
     }
     const shape = shapeBelow(propertyShape(property), below);
-    const mismatch = (reason: string) =>
-      svcError("property.kind_mismatch", { propId: property.id, kind: property.kind, reason }, `${path}: ${reason}`);
+    const mismatch = (why: Refusal) => {
+      const details = { propId: property.id, kind: property.kind, reason: refusalText(why) };
+      return refusedAs("property.kind_mismatch", details, { ...why, at: path });
+    };
     if (type === "$set") {
       const fault = shape ? shapeFault(shape, value) : undefined;
-      if (fault) throw mismatch(refusalText(fault));
-      if (property.kind !== "object") throw mismatch(`there is nothing below a ${property.kind}`);
+      if (fault) throw mismatch(fault);
+      if (property.kind !== "object") throw mismatch(refusal("value.nothing_below", { kind: property.kind }));
     } else if (type === "$inc") {
-      if (shape && shape.kind !== "number") throw mismatch("$inc takes a number");
+      if (shape && shape.kind !== "number") throw mismatch(refusal("op.inc_takes_number"));
     } else {
-      if (shape && shape.kind !== "array") throw mismatch(`${type} takes an array`);
+      if (shape && shape.kind !== "array") throw mismatch(refusal("op.takes_array", { type }));
       if (type === "$addToSet" && below.length === 0) checkPropertyValue(property, [value]);
     }
   };
@@ -102,7 +104,8 @@ export function createSchema(deps: {
     const compiled = registry.compiled(id);
     if (!compiled) {
       const { name } = definition.declaration;
-      throw svcError("dataset.validation", { dataset: name, reason: "its definition, as it was merged, is refused" });
+      const reason = refusalText(refusal("definition.merged"));
+      throw svcError("dataset.validation", { dataset: name, reason });
     }
     return {
       rules: compiled.rules,
@@ -165,10 +168,10 @@ export function createSchema(deps: {
   };
 }
 
-/** Which messages of a chat this account is told of (PUSH-1); null leaves it to the space's settings. */
+/** Which messages of a chat this account is notified of (PUSH-1); null leaves it to the space's settings. */
 function checkNotifyMode(value: Json | undefined): void {
   if (value === undefined || value === null || NOTIFY_MODES.includes(value as NotifyMode)) return;
-  const reason = `must be one of ${NOTIFY_MODES.join(", ")}`;
+  const reason = refusalText(refusal("value.must_be_one_of", { values: NOTIFY_MODES }));
   throw svcError(
     "request.invalid_field",
     { field: "notifyMode", reason },

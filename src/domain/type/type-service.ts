@@ -1,7 +1,8 @@
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedPart, svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { TypeInfo } from "../../protocol/type.ts";
 import { builtInTypes } from "./built-in-types.ts";
 import { TYPE_MARKER } from "./definition-datasets.ts";
@@ -68,10 +69,7 @@ export function createTypeService(deps: TypeServiceDeps) {
       const { xKey, name, description, iconCid } = draft;
       if (!xKey)
         throw svcError("type.xkey_required", undefined, "A type needs an xKey: a stable key, unique in the space");
-      if (!XKEY.test(xKey)) {
-        const reason = "1 to 128 characters of A-Z, a-z, 0-9 and _ . / : -";
-        throw svcError("request.invalid_field", { field: "xKey", reason }, `xKey is refused: it takes ${reason}`);
-      }
+      if (!XKEY.test(xKey)) throw refusedPart("request.invalid_field", { field: "xKey" }, refusal("key.xkey"), "takes");
       if (draft.derived) {
         const known = view.typeByXKey(xKey);
         if (known) return Promise.resolve(known.info);

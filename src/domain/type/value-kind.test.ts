@@ -27,7 +27,7 @@ describe("shapes", () => {
     ];
     for (const [draft, path] of WRONG) expect([draft, shapeDraftFault(draft, "s")?.path]).toEqual([draft, path]);
     expect(shapeDraftFault(deep(16), "s")).toBeUndefined();
-    expect(shapeDraftFault(deep(17), "s")?.reason).toMatch(/levels/);
+    expect(shapeDraftFault(deep(17), "s")?.why.code).toBe("shape.depth");
   });
 
   test("have one form", () => {

@@ -17,6 +17,12 @@ export interface Shape {
   readonly required?: readonly string[];
 }
 
+/** Where a declaration is wrong, and why. */
+export interface PartFault {
+  readonly path: string;
+  readonly why: Refusal;
+}
+
 const SHAPE_KEYS = new Set(["kind", "items", "properties", "required"]);
 
 const NOUNS: Record<Kind, string> = {
@@ -96,44 +102,43 @@ export function kindAlong(shape: Shape, segments: readonly string[]): Kind | und
   return at?.kind === "array" ? (at.items?.kind ?? "array") : at?.kind;
 }
 
-/** What is wrong with a declared shape, or undefined: its path and the reason. */
-export function shapeDraftFault(draft: unknown, path: string, depth = 1): { path: string; reason: string } | undefined {
-  if (!isJsonObject(draft)) return { path, reason: "a shape is an object with a kind" };
-  if (depth > LIMITS.shapeDepth) return { path, reason: `a shape has at most ${LIMITS.shapeDepth} levels` };
+/** What is wrong with a declared shape, or undefined. */
+export function shapeDraftFault(draft: unknown, path: string, depth = 1): PartFault | undefined {
+  if (!isJsonObject(draft)) return { path, why: refusal("shape.object") };
+  if (depth > LIMITS.shapeDepth) return { path, why: refusal("shape.depth") };
   const stray = Object.keys(draft).find((key) => !SHAPE_KEYS.has(key));
-  if (stray !== undefined)
-    return { path: `${path}.${stray}`, reason: "a shape has kind, items, properties and required" };
+  if (stray !== undefined) return { path: `${path}.${stray}`, why: refusal("shape.parts") };
   const { kind, items, properties, required } = draft;
-  if (!isKind(kind)) return { path: `${path}.kind`, reason: `one of ${KINDS.join(", ")}` };
+  if (!isKind(kind)) return { path: `${path}.kind`, why: refusal("value.one_of", { values: KINDS }) };
   if (items !== undefined) {
-    if (kind !== "array") return { path: `${path}.items`, reason: "only an array has items" };
+    if (kind !== "array") return { path: `${path}.items`, why: refusal("shape.items") };
     const fault = shapeDraftFault(items, `${path}.items`, depth + 1);
     if (fault) return fault;
   }
   if (properties !== undefined) {
-    if (kind !== "object") return { path: `${path}.properties`, reason: "only an object has properties" };
-    if (!isJsonObject(properties)) return { path: `${path}.properties`, reason: "an object of shapes" };
+    if (kind !== "object") return { path: `${path}.properties`, why: refusal("shape.properties") };
+    if (!isJsonObject(properties)) return { path: `${path}.properties`, why: refusal("shape.properties_object") };
     for (const [key, part] of Object.entries(properties)) {
       const fault = keyFault(key);
-      if (fault) return { path: `${path}.properties.${key}`, reason: fault };
+      if (fault) return { path: `${path}.properties.${key}`, why: fault };
       const inner = shapeDraftFault(part, `${path}.properties.${key}`, depth + 1);
       if (inner) return inner;
     }
   }
   if (required !== undefined) {
-    if (kind !== "object") return { path: `${path}.required`, reason: "only an object requires keys" };
+    if (kind !== "object") return { path: `${path}.required`, why: refusal("shape.required") };
     if (!Array.isArray(required) || !required.every((key) => typeof key === "string"))
-      return { path: `${path}.required`, reason: "an array of keys" };
+      return { path: `${path}.required`, why: refusal("shape.required_array") };
   }
   return undefined;
 }
 
 /** What is wrong with the name of a field or key that paths lead through, or undefined. */
-export function keyFault(key: string): string | undefined {
-  if (key === "" || key.length > 128) return "a key has 1 to 128 characters";
-  if (key.includes(".") || key === "*") return "a key has no dot and is not *";
-  if (key.startsWith("$")) return "a key does not begin with $";
-  if (key === "__proto__") return "__proto__ is no key";
+export function keyFault(key: string): Refusal | undefined {
+  if (key === "" || key.length > 128) return refusal("key.length");
+  if (key.includes(".") || key === "*") return refusal("key.dot");
+  if (key.startsWith("$")) return refusal("key.dollar");
+  if (key === "__proto__") return refusal("key.proto");
   return undefined;
 }
 

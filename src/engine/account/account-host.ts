@@ -78,7 +78,7 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
 
   function inTurn<T>(step: () => Promise<T>): Promise<T> {
     const result = turn.then(step);
-    turn = result.catch(() => undefined); // the caller gets the error; the next in turn does not care
+    turn = result.catch(() => undefined); // the caller gets the error; the next in turn does not depend on it
     return result;
   }
 

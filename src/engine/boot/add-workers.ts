@@ -17,7 +17,7 @@ import type { Stores } from "./open-stores.ts";
 import { createTransportsService } from "./start-transports.ts";
 
 const PURGE_EVERY_MS = 24 * 60 * 60 * 1000;
-/** How often processes that nobody reports on any more are forgotten. */
+/** How often processes are forgotten that nobody reports on any more. */
 const PROCESS_SWEEP_MS = 5_000;
 
 /** What boot has opened when its workers are made. */
@@ -39,11 +39,11 @@ export interface Workers {
   readonly push: PushService | undefined;
   readonly search: SearchService;
   readonly runtime: Runtime | undefined;
-  /** The round that belongs to the boot pass, once the workers have started. */
+  /** The round that belongs to the boot pass; it begins once the workers have started. */
   firstRound(): Promise<void>;
 }
 
-/** Boot, the last phase: what works in the background, in the order in which it starts; it stops in reverse. */
+/** Boot, the last phase: the background workers, in the order in which they start; they stop in reverse. */
 export function addWorkers(workers: Services, options: BootOptions, parts: BootParts): Workers {
   const { accountDir, config, log, clock } = options;
   const { stores, opened, bus, sync, files, services, events } = parts;
@@ -59,7 +59,7 @@ export function addWorkers(workers: Services, options: BootOptions, parts: BootP
   const runtime = openRuntime(options, parts, firstRound);
   if (runtime) workers.add(runtime);
   workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
-  // Spaces are seen to when they are opened, too: this is for those that stay open, or closed, for long.
+  // Spaces are checked when they are opened, too. This is for those that stay open, or closed, for long.
   workers.add(every("purge", PURGE_EVERY_MS, () => void services.life.purgePass(parts.isClosing)));
   return { push, search, runtime, firstRound };
 }
@@ -114,19 +114,19 @@ function openRuntime(
     spaceEvents: events,
     ensureDerived: services.life.ensureDerived,
     space: services.space,
-    // A round that failed is as good as one that ended: this device goes on by itself.
+    // A round that failed counts as one that ended: this device goes on by itself.
     firstRound: () => firstRound().catch(() => undefined),
     answer,
   });
 }
-/** Answers how to wait for the round that belongs to the boot pass; what is added later starts beside it. */
+/** Answers how to wait for the round that belongs to the boot pass. Workers that are added later start beside it. */
 function addSync(workers: Services, sync: SyncService): () => Promise<void> {
   let first = Promise.resolve();
   workers.add({
     name: "sync",
     start() {
       first = sync.start();
-      first.catch(() => undefined); // heard of where it is waited for
+      first.catch(() => undefined); // its failure shows where it is awaited
     },
     stop: sync.close,
   });
@@ -144,7 +144,7 @@ function every(name: string, everyMs: number, run: () => void): Service {
   };
 }
 
-/** Other devices or members; an account without a space may be one that is being restored. */
+/** Whether there may be other devices or members. An account without a space may be one that is being restored. */
 function mayHaveOthers({ brandNew = false }: BootOptions, { devices, identities, spaces }: OpenAccount): boolean {
   if (brandNew) return false;
   return devices.list().devices.length > 1 || identities.list().length > 0 || spaces.list("all").length === 0;

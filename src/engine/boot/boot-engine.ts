@@ -12,9 +12,9 @@ export interface BootOptions {
   readonly config: Config;
   readonly log: Log;
   readonly clock: Clock;
-  /** The account was made out of nothing a moment ago: nobody else can have anything of it. */
+  /** The account was generated a moment ago, so nobody else can have anything of it. */
   readonly brandNew?: boolean;
-  /** Whether many requests come in; without it they never do. */
+  /** Whether many requests are coming in; if absent, they never are. */
   readonly isBusy?: () => boolean;
   /** Answers requests as the HTTP listener does, for programs; without it there is no runtime. */
   readonly answer?: AnswerRequest;

@@ -20,8 +20,8 @@ import { openStores, type Stores } from "./open-stores.ts";
 import { openSync } from "./open-sync.ts";
 
 /**
- * Opens an account: what lies on disk, the account's own space, sync, what answers requests; then, on the boot pass behind
- * the listener, the workers. Each is made of those before it, and closed in reverse.
+ * Opens an account: first what lies on disk, then the account's own space, sync and what answers requests; then, in the
+ * boot pass behind the listener, the workers. Each part is made of those before it, and they are closed in reverse.
  */
 export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const { accountDir, log, clock } = options;

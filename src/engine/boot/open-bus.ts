@@ -10,10 +10,10 @@ import type { SpaceEvents } from "../../space/space-events.ts";
 import { createEventRelay } from "../../sync/event-relay.ts";
 import type { OpenAccount } from "./open-account.ts";
 
-/** Events between clients, devices and members, and the processes that are told by them. */
+/** Events between clients, devices and members, and the processes that they report. */
 export type Bus = ReturnType<typeof openBus>;
 
-/** Boot, phase 2: needs the account's spaces, and is there for all that works in the background. */
+/** Boot, phase 2. It needs the account's spaces, and all that works in the background uses it. */
 export function openBus(deps: {
   opened: OpenAccount;
   events: SpaceEvents;
@@ -40,7 +40,9 @@ export function openBus(deps: {
   hub.connect(relay);
   const processes = createProcessRegistry({ accountId: account.id, bus: hub, clock });
 
-  /** What members say to each other can be read once there is a read key: asked again whenever the ACL has moved. */
+  /**
+   * What members say to each other can be read once there is a read key, so this is tried again whenever the ACL has moved.
+   */
   const listenIn = (space: Space): void => {
     if (space.id === tech.space.id || !space.keys.current()) return;
     processes.hear(space.id);

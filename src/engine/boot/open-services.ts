@@ -6,7 +6,7 @@ import { createOneToOneService } from "../../account/one-to-one-service.ts";
 import { createSpaceClaims } from "../../account/space-claims.ts";
 import { createSpaceCreation } from "../../account/space-creation.ts";
 import { createSpaceLife } from "../../account/space-life.ts";
-import type { AclBuild, ComposeOptions } from "../../acl/compose.ts";
+import type { AclBuild, ComposeOptions } from "../../acl/compose/compose.ts";
 import { equalBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { AccountId, SpaceId } from "../../base/ids.ts";
@@ -34,7 +34,7 @@ import type { Stores } from "./open-stores.ts";
 import { createSpaceServices, type SpaceServices } from "./space-services.ts";
 import { createSpaceServicesRegistry } from "./space-services-registry.ts";
 
-/** How long a first round of a space that was just found is waited for. */
+/** How long to wait for the first round of a space that was just found. */
 const REACH_MS = 3_000;
 const REACH_STEP_MS = 20;
 
@@ -53,7 +53,7 @@ interface OpenServicesDeps {
 
 export type OpenServices = ReturnType<typeof openServices>;
 
-/** Boot, phase 4: what requests are answered by, on spaces that sync keeps in step. */
+/** Boot, phase 4: the services that answer requests, on spaces that sync keeps in sync. */
 export function openServices(deps: OpenServicesDeps) {
   const { stores, opened, sync, events, clock, log } = deps;
   const { account, tech, secrets, farewells, geneses, spaces } = opened;
@@ -148,14 +148,14 @@ export function openServices(deps: OpenServicesDeps) {
   };
   events.on("opened", followRights);
   events.on("aclChanged", followRights);
-  const tellAdmitted = (space: Space): void => {
+  const notifyAdmitted = (space: Space): void => {
     if (space.id === tech.space.id) return;
     announceIn(space, spaces, messages).catch((err: unknown) => {
       if (!space.engine.closing()) log.warn("who was let in could not be told", { err, spaceId: space.id });
     });
   };
-  events.on("opened", tellAdmitted);
-  events.on("aclChanged", tellAdmitted);
+  events.on("opened", notifyAdmitted);
+  events.on("aclChanged", notifyAdmitted);
   events.on("committed", (space, { touched }) => {
     if (touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) followRights(space);
   });
@@ -217,7 +217,7 @@ function servicesOf(
     secrets: opened.secrets,
     changeAcl: async (build) => {
       const made = await sync.changeAcl(space.replica, build);
-      // Whoever reads the row after the answer sees what the answer was about.
+      // A caller that reads the row after the answer sees what the answer was about.
       await spaces.settleRow(space);
       return made;
     },
@@ -240,20 +240,20 @@ function servicesOf(
   });
 }
 
-/** Tells whom this device let in; and of `asked`, who is to be let in by others, who tell them again. */
+/** Notifies the accounts that this device let in, and of `asked` those that others are to let in, who notify them again. */
 async function announceIn(
   space: Space,
   spaces: OpenAccount["spaces"],
   { added }: ReturnType<typeof createInvitationMessages>,
   asked: readonly string[] = [],
 ): Promise<void> {
-  const tell = (identities: readonly string[]) => added(space, spaces.info(space.id).name, identities);
-  await space.aclService.tellAdmitted(tell);
+  const notify = (identities: readonly string[]) => added(space, spaces.info(space.id).name, identities);
+  await space.aclService.notifyAdmitted(notify);
   const waiting = asked.filter((identity) => space.acl.permission(parseAccountId(identity)!) === "none");
-  if (waiting.length > 0) await tell(waiting);
+  if (waiting.length > 0) await notify(waiting);
 }
 
-/** Makes the ways to others known that a space's ACL log can be moved by; a moment at most. */
+/** Makes known over which transports a space's ACL log can be moved; takes a moment at most. */
 async function firstRound(sync: SyncService, spaceId: SpaceId): Promise<void> {
   sync.roundSoon(spaceId);
   const deadline = performance.now() + REACH_MS;

@@ -28,7 +28,7 @@ export interface Stores {
 }
 
 interface OpenSpaceOptions {
-  /** Whom changes there are signed as. */
+  /** The signer of the changes that are made there. */
   as: Account;
   builtIns: ReadonlyMap<string, WritableDataset>;
   keepsHistory: boolean;

@@ -1,8 +1,8 @@
 import type { AccountValues } from "../../account/account-values.ts";
 import type { AclSecrets } from "../../account/acl-secrets.ts";
 import type { ReadFrontiers } from "../../account/read-frontiers.ts";
-import type { AclBuild } from "../../acl/compose.ts";
-import type { MemberMetadata } from "../../acl/epoch.ts";
+import type { AclBuild } from "../../acl/compose/compose.ts";
+import type { MemberMetadata } from "../../acl/record/epoch.ts";
 import { equalBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";

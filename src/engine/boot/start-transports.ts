@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { ACL_SECRETS_DATASET } from "../../account/private-datasets.ts";
-import { inboxLinkKeyOf } from "../../acl/space-keys.ts";
+import { inboxLinkKeyOf } from "../../acl/record/space-keys.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
@@ -36,13 +36,13 @@ interface TransportsDeps {
   readonly relay: EventRelay;
   readonly inboxMessages: InboxMessages;
   readonly linkKeys: LinkKeys;
-  /** Whether others may have what is to come here: then they are waited for a moment. */
+  /** Whether others may have changes that are to come here: then they are waited for a moment. */
   mayHaveOthers(): boolean;
   /** Where others say that a space is on the network. */
   hintsOf(spaceId: SpaceId): SpaceHints;
   /** Secret of the token by which a space is joined, or was. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
-  /** The network is there for files, too, and so is each peer. */
+  /** Adds the network, or a peer, as a place for files. */
   useNetwork(store: NetworkStore): void;
   usePeer(link: PeerLink): void;
   serveChunk: ReturnType<typeof createChunkServer>;
@@ -53,10 +53,10 @@ interface TransportsDeps {
 /** A peer hands over an inbox message for this account. */
 const INBOX_MESSAGE = "inbox-message";
 const COMPARE_AGAIN_MS = 150;
-/** How long the boot pass waits for the network, or for another device on the LAN, before it goes on without. */
+/** How long the boot pass waits for the network, or for another device on the LAN, before it goes on without it. */
 const CONNECT_WAIT_MS = 3_000;
 
-/** Connects sync with what there is of LAN and network, as configured. Neither is needed by anything else. */
+/** Connects sync with the LAN and the network, as configured. Nothing else needs either of them. */
 export function createTransportsService(deps: TransportsDeps): Service {
   const { config } = deps;
   let lan: Lan | undefined;
@@ -117,7 +117,7 @@ async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Prom
       open: deps.open,
       inviteSeedOf: deps.inviteSeedOf,
       hintsOf: async (spaceId) => {
-        await deps.inboxMessages.caughtUp(); // whoever was added says there where the space is
+        await deps.inboxMessages.caughtUp(); // the account that added this one says there where the space is
         return deps.hintsOf(spaceId);
       },
       hold: sync.hold,
@@ -217,7 +217,7 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
       open: deps.open,
       inviteSeedOf: deps.inviteSeedOf,
       showKey: linkKeys.show,
-      roundSoon: (spaceId) => sync.roundSoon(spaceId),
+      roundSoon: sync.roundSoon,
       hold: sync.hold,
       notifyChanged: sync.notifyChanged,
       notifyProgress: sync.notifyProgress,

@@ -91,7 +91,7 @@ export const SETTINGS = {
 export type SettingKey = keyof typeof SETTINGS;
 export const SETTING_KEYS = Object.keys(SETTINGS) as SettingKey[];
 /** Settings whose values may hold a secret, in place or by mistake: a refusal does not repeat them. */
-export const UNTOLD_KEYS: ReadonlySet<SettingKey> = new Set<SettingKey>([
+export const HIDDEN_KEYS: ReadonlySet<SettingKey> = new Set<SettingKey>([
   "network.url",
   "index.openai.keyEnv",
   "runtime.llm.keyEnv",

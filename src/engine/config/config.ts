@@ -5,12 +5,12 @@ import { StartRefusal } from "../start-refusal.ts";
 import { type FileEntry, readConfigFile } from "./config-file.ts";
 import {
   environmentNameOf,
+  HIDDEN_KEYS,
   NAMED_KEY,
   SETTING_KEYS,
   SETTINGS,
   type SettingKey,
   type SettingValues,
-  UNTOLD_KEYS,
 } from "./config-keys.ts";
 import type { ValueContext, ValueReader } from "./config-values.ts";
 
@@ -208,7 +208,7 @@ function readGiven<K extends SettingKey>(key: K, { raw, source, context }: Given
   try {
     return read(raw, context) as NonNullable<SettingValues[K]>;
   } catch (error) {
-    const shown = UNTOLD_KEYS.has(key) ? "" : `; it is ${JSON.stringify(raw)}`;
+    const shown = HIDDEN_KEYS.has(key) ? "" : `; it is ${JSON.stringify(raw)}`;
     throw new StartRefusal(`${source}: ${key} ${(error as Error).message}${shown}`);
   }
 }

@@ -77,7 +77,7 @@ const SAME_CALLS = 2;
 const MAX_RESULT_CHARS = 6_000;
 
 export interface ToolBelt {
-  /** As an endpoint is told of them. */
+  /** As an endpoint gets them. */
   definitions(): Promise<JsonObject[]>;
   /** Makes a call; what it says of failure is for the model to read. */
   call(name: string, args: string): Promise<string>;

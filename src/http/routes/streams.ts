@@ -10,9 +10,9 @@ import {
   type SubscriptionRequest,
 } from "../../protocol/stream.ts";
 import { EventConnection } from "../event-connection.ts";
+import type { InnerStreams } from "../inner-streams.ts";
 import { Multiplex } from "../multiplex.ts";
 import { type Route, route } from "../route.ts";
-import type { InnerStreams } from "../stream-carrier.ts";
 
 /** A drop is answered when what was handed over before is written, by a reader that reads; others are not waited for. */
 const DROP_WAIT_MS = 1_000;

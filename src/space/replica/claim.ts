@@ -2,16 +2,23 @@ import { equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
 import type { Reach } from "../../store/sync-table.ts";
-import type { Claim, RemoteState } from "../replica.ts";
+import type { Claim, RemoteState, Replica } from "../replica.ts";
 import { coverage, hasOurBodies } from "./own-vector.ts";
 import type { ReplicaSource } from "./source.ts";
 
-/** How many changes are asked back at most, and how much of them. */
+/** How many changes, and how many bytes of them, are asked back at most. */
 const SAMPLE_CHANGES = 16;
 const SAMPLE_BYTES = 256 << 10;
 
-/** What a remote in this state claims to keep that nobody on the LAN was known to; undefined while it lacks our bodies. */
-export function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: RemoteState): Claim | undefined {
+/** The part of a replica that counts what peers keep. */
+export const claims = (space: ReplicaSource, pendingDigest: () => Uint8Array): Pick<Replica, "claimOf"> => ({
+  claimOf: (state) => claimOf(space, pendingDigest(), state),
+});
+
+/**
+ * What a remote in this state claims to keep and no peer was known to keep. Undefined while it lacks bodies that are here.
+ */
+function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: RemoteState): Claim | undefined {
   if (!hasOurBodies(space, state)) return undefined;
   const { store } = space.engine;
   const { sync } = store;
@@ -19,7 +26,7 @@ export function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: 
   const reach = sync.reachOf("peer", coverage(space, state.vector));
   const doubtsBefore = sync.doubts();
   const log = space.acl.records();
-  // Whoever has a record of the log has those before it.
+  // A replica that has a record of the log has all records before it.
   const theirs = log.slice(0, log.findIndex(({ id }) => equalBytes(id, state.aclHead)) + 1);
   const first = theirs.findIndex(isNew);
   const from = first < 0 ? theirs.length : first;
@@ -35,24 +42,26 @@ export function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: 
     pending: pending.map(({ bytes }) => bytes),
     accept: () =>
       space.engine.write(() => {
-        // Of whom nothing counted when it was asked for, something may since: what was passed over is asked for next time.
+        // A writer of whom nothing counted when the claim was made may have changes that count by now: those were passed
+        // over, and are asked for next time.
         if (sync.doubts() === doubtsBefore) sync.advance("peer", reach);
         for (const { id } of [...records, ...pending]) sync.noteRecord("peer", id);
       }),
   };
 }
 
-/** Ids of some changes. Numbers are those of the order of arrival here, `after` exclusive. */
+/** Ids of some changes, by their numbers in the order of arrival here; `after` is exclusive. */
 function sampleOf({ engine }: ReplicaSource, after: number, { upto, again }: Reach): Uint8Array[] {
   const { changes } = engine.store;
   const ids: Uint8Array[] = [];
   let bytes = 0;
   for (const no of [...someOf(again), ...numbersWithin(after, upto)]) {
     const change = changes.byNo(no);
-    // Nobody's: derived roots, which everybody computes. Of what is deleted, and where this side has a stub, stubs do.
+    // Derived roots are nobody's: every device computes them. Stubs prove nothing: deleted objects may be kept as stubs,
+    // and this side may have no more itself.
     if (!change || change.writer === 0 || isStub(change.bytes) || engine.objects.byNo(change.objectNo)?.deleted)
       continue;
-    if (!change.counts) continue; // where its author was not known when it came, its stub is all there is
+    if (!change.counts) continue; // if the remote did not know the author when the change came, it has only a stub
     bytes += change.bytes.length;
     if (bytes > SAMPLE_BYTES && ids.length > 0) break;
     ids.push(change.id);

@@ -10,8 +10,8 @@ const SHOWN = 50;
 type CutSource = Pick<ReplicaSource, "engine" | "acl" | "accountKey">;
 
 /**
- * What members wrote that does not count because a record took the right to write from them before anybody had seen it:
- * kept, and shown to nobody but here. Accounts that lost nothing are left out.
+ * Changes of members that do not count because a record took away the right to write before anybody had seen them. They are
+ * kept, and shown nowhere else. Accounts that lost nothing are left out.
  */
 export function cutChangesOf(space: CutSource): CutChanges[] {
   const { changes } = space.engine.store;

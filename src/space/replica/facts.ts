@@ -4,14 +4,14 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { WaitKind } from "../../store/parked-table.ts";
-import { type ObjectFacts, PATIENCE_ROUNDS, type SpaceBacklog, type SpaceFacts } from "../replica.ts";
+import { type ObjectFacts, PATIENCE_ROUNDS, type Replica, type SpaceBacklog, type SpaceFacts } from "../replica.ts";
 import { cutChangesOf } from "./cut-changes.ts";
 import type { ReplicaSource } from "./source.ts";
 
 const PARKED_LOOKED_AT = 1000;
 const QUARANTINE_SHOWN = 50;
 
-/** What this device has that nobody else is known to keep, and what it has received but not judged or not read. */
+/** What nobody but this device is known to keep, and what it has received but not judged or read yet. */
 interface Backlog {
   /** Changes by object number. */
   readonly unconfirmed: ReadonlyMap<number, number>;
@@ -20,24 +20,26 @@ interface Backlog {
   readonly parkedObjects: ReadonlySet<string>;
   readonly parkedCount: number;
   readonly stale: boolean;
-  /** Changes here name a record of a branch that lost, and wait for its new place: nobody is asked to keep them meanwhile. */
+  /**
+   * Changes here name a record of a branch that lost, and wait for its new place. Nobody is asked to keep them until then.
+   */
   readonly unplaced: boolean;
-  /** What of the ACL nobody else is known to have: records of the log, and this account's proposals. */
+  /** How much of the ACL nobody else is known to have: records of the log, and this account's proposals. */
   readonly aclCount: number;
 }
 
 function backlogOf(space: ReplicaSource): Backlog {
   const { engine } = space;
-  const { sync, parked, unopened } = engine.store;
+  const { sync, parked, pendingBodies } = engine.store;
   const unconfirmed = sync.keptNowhereElse();
   const parkedObjects = new Set<string>();
   const waiting = parked.waitingCount(PATIENCE_ROUNDS);
-  const unread = unopened.waitingCount(PATIENCE_ROUNDS);
+  const unread = pendingBodies.waitingCount(PATIENCE_ROUNDS);
   if (waiting > 0) {
     for (const id of parked.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT)) parkedObjects.add(bytesToHex(id));
   }
   if (unread > 0) {
-    for (const no of unopened.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT))
+    for (const no of pendingBodies.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT))
       parkedObjects.add(bytesToHex(engine.objects.byNo(no)!.id));
   }
   return {
@@ -66,7 +68,14 @@ function aclKeptNowhereElse({ engine, acl, accountKey }: ReplicaSource): number 
 const isComplete = ({ unconfirmedCount, parkedCount, stale, unplaced, aclCount }: Backlog): boolean =>
   unconfirmedCount === 0 && parkedCount === 0 && !stale && !unplaced && aclCount === 0;
 
-export function factsOf(space: ReplicaSource): SpaceFacts {
+/** The part of a replica that its status is computed from. */
+export const statusFacts = (space: ReplicaSource): Pick<Replica, "facts" | "objectFacts" | "backlog"> => ({
+  facts: () => factsOf(space),
+  objectFacts: (objectId) => objectFactsOf(space, objectId),
+  backlog: () => spaceBacklogOf(space),
+});
+
+function factsOf(space: ReplicaSource): SpaceFacts {
   const { engine } = space;
   const backlog = backlogOf(space);
   const counted = new Set<number>();
@@ -86,18 +95,18 @@ export function factsOf(space: ReplicaSource): SpaceFacts {
   };
 }
 
-/** Changes that follow ACL records which nobody else has are of no use to anybody else either. */
+/** Changes that follow ACL records which nobody else has are of no use to others either. */
 function isObjectComplete(space: ReplicaSource, object: ObjectEntry): boolean {
-  const { sync, parked, unopened } = space.engine.store;
+  const { sync, parked, pendingBodies } = space.engine.store;
   const waits =
-    unopened.waitingCountOf(object.no, PATIENCE_ROUNDS) > 0 ||
+    pendingBodies.waitingCountOf(object.no, PATIENCE_ROUNDS) > 0 ||
     (parked.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(space).parkedObjects.has(bytesToHex(object.id)));
   const stale = space.engine.objects.stale().length > 0;
   const isKept = sync.keptNowhereElseOf(object.no) === 0 && aclKeptNowhereElse(space) === 0;
   return isKept && !waits && !stale && !awaitsPlace(space);
 }
 
-export function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFacts | undefined {
+function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFacts | undefined {
   const object = space.engine.object(objectId);
   if (!object || object.deleted) return undefined;
   const { changes, sync } = space.engine.store;
@@ -115,15 +124,15 @@ export function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFac
   };
 }
 
-/** Why what waits for this does so in vain. */
+/** Why changes wait in vain for this. */
 const inVain = (kind: WaitKind, what: Uint8Array): Refusal =>
   kind === "change" || kind === "acl"
     ? refusal("change.follows_nothing", { what: cidFromDigest(what) })
     : refusal("change.waits_in_vain", { kind, what: bytesToHex(what) });
 
-export function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
+function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
   const { engine, acl } = space;
-  const { parked, unopened } = engine.store;
+  const { parked, pendingBodies } = engine.store;
   const backlog = backlogOf(space);
   return {
     parked: backlog.parkedCount,
@@ -132,7 +141,7 @@ export function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
         id: cidFromDigest(id),
         refusal: inVain(waitKind, waitFor),
       })),
-      ...unopened.inVain(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map((id) => ({
+      ...pendingBodies.inVain(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map((id) => ({
         id: cidFromDigest(id),
         refusal: refusal("change.body_missing"),
       })),

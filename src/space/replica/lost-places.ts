@@ -1,5 +1,5 @@
-import { type AclRecord, decodeAclRecord } from "../../acl/record.ts";
-import { transportSecretOf } from "../../acl/space-keys.ts";
+import { type AclRecord, decodeAclRecord } from "../../acl/record/record.ts";
+import { transportSecretOf } from "../../acl/record/space-keys.ts";
 import { bytesToHex } from "../../base/bytes.ts";
 import type { LostPlace } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
@@ -27,7 +27,7 @@ export function lostPlacesOf({ id, acl, keys }: ReplicaSource): LostPlace[] {
   });
 }
 
-/** Those that lately found a place all the same: what they did was done again, under other keys. */
+/** Records that were given a place all the same, later: their ops were done again, under other keys. */
 function sequencedLately(acl: ReplicaSource["acl"]): AclRecord[] {
   return acl
     .records()
@@ -37,7 +37,7 @@ function sequencedLately(acl: ReplicaSource["acl"]): AclRecord[] {
     );
 }
 
-/** The position in the log of the record that a lost branch left from. */
+/** The position in the log of the record at which a lost branch began. */
 function positionLeft(
   acl: ReplicaSource["acl"],
   lost: ReadonlyMap<string, AclRecord>,

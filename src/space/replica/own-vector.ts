@@ -2,6 +2,7 @@ import { bytesToHex, concatBytes, equalBytes, utf8ToBytes } from "../../base/byt
 import { encodeCbor } from "../../base/dag-cbor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { Replica } from "../replica.ts";
 import {
   byWriter,
   isForked,
@@ -23,14 +24,24 @@ export interface StoredVector extends OwnVector {
 }
 
 const NOTHING = new Uint8Array(0);
-/** Of so many missing bodies it is told which they are, beyond that how many. */
+/** Up to so many missing bodies are named in the hash; beyond that it says how many there are. */
 const LACKS_TOLD = 4096;
 
-/** What a vector is of: a space, as far as it matters here. */
+/** What a vector is computed from: the parts of a space that matter here. */
 export interface VectorSource {
   readonly engine: { readonly store: SpaceStore };
   readonly acl: { head(): { readonly id: Uint8Array } };
 }
+
+/** The part of a replica that compares the chains here with those of others. */
+export const comparisons = (
+  source: VectorSource,
+): Pick<Replica, "vector" | "isCoveredBy" | "claimedBeyond" | "suspects"> => ({
+  vector: () => vectorOf(source),
+  isCoveredBy: (theirs) => coversAll(source, theirs),
+  claimedBeyond: (theirs) => claimedBeyond(source, theirs),
+  suspects: (theirs) => suspects(source, theirs),
+});
 
 const cached = new WeakMap<
   SpaceStore,
@@ -38,13 +49,13 @@ const cached = new WeakMap<
 >();
 
 /**
- * Everything stored, in brief. Computed once for as long as nothing is added and the ACL log stays as it is, by which a
- * writer's changes come to count or cease to, and the same writers wait for a place in it.
+ * Everything stored, in brief. It is computed once for as long as nothing is added and the ACL log stays the same; the ACL
+ * log decides which changes of a writer count, and which writers wait for a place in it.
  */
 export function vectorOf(source: VectorSource): StoredVector {
   const { store } = source.engine;
   const newestNo = store.sync.newestNo();
-  const revision = store.unopened.revision();
+  const revision = store.pendingBodies.revision();
   const aclHead = bytesToHex(source.acl.head().id);
   const known = cached.get(store);
   const waiting = store.sync.displacedWriters().join();
@@ -75,10 +86,10 @@ const chainsOf = (store: SpaceStore): StoredState[] =>
     })
     .sort((a, b) => Buffer.compare(a.author, b.author) || Buffer.compare(a.writer, b.writer));
 
-function lackingIn({ unopened }: SpaceStore): Uint8Array {
-  const ids = unopened.missingBodies(LACKS_TOLD);
+function lackingIn({ pendingBodies }: SpaceStore): Uint8Array {
+  const ids = pendingBodies.missingBodies(LACKS_TOLD);
   if (ids.length === 0) return LACKS_NOTHING;
-  const count = ids.length < LACKS_TOLD ? ids.length : unopened.countBodies();
+  const count = ids.length < LACKS_TOLD ? ids.length : pendingBodies.countBodies();
   return sha256(concatBytes(utf8ToBytes("svc/lacks/v1\0"), encodeCbor(count), ...ids));
 }
 
@@ -104,8 +115,8 @@ export function lowestAt(store: SpaceStore, writer: number, seq: number): Uint8A
 }
 
 /**
- * Whether a replica with this vector has a change of ours: proven by the ids at the ends of chains, so what the other
- * has beyond ours, and forks that differ, prove nothing.
+ * Whether a replica with this vector has a given change of ours. The ids at the ends of chains prove it; what the other has
+ * beyond ours, and forks that differ, prove nothing.
  */
 export function coverage(
   source: VectorSource,
@@ -137,7 +148,7 @@ function coveredSeqs(source: VectorSource, theirs: readonly WriterState[]): Read
   return covered;
 }
 
-export function suspects(source: VectorSource, theirs: readonly WriterState[]): StoredState[] {
+function suspects(source: VectorSource, theirs: readonly WriterState[]): StoredState[] {
   const { store } = source.engine;
   const theirsByWriter = byWriter(theirs);
   return vectorOf(source).vector.filter((mine) => {
@@ -150,7 +161,7 @@ export function suspects(source: VectorSource, theirs: readonly WriterState[]): 
   });
 }
 
-export function claimedBeyond(source: VectorSource, theirs: readonly WriterState[]): number {
+function claimedBeyond(source: VectorSource, theirs: readonly WriterState[]): number {
   const mineByWriter = new Map(vectorOf(source).vector.map((mine) => [mine.key, mine]));
   let beyond = 0;
   for (const other of theirs) {

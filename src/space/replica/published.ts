@@ -3,17 +3,34 @@ import { decodeCheckedChange, isDerivedRoot } from "../../change/codec/change-co
 import { changeIdOf } from "../../change/codec/change-stub.ts";
 import { BODIES_GIVEN_UP } from "../../change/fold/object-deletions.ts";
 import type { StoredChange } from "../../store/change-table.ts";
-import type { ReplicaWrite, Taken, Unpublished } from "../replica.ts";
+import type { Replica, ReplicaWrite, Taken, Unpublished } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
-/** Most changes of writers of whom nothing counts that are told with one that follows them. */
+/** At most so many changes of writers of whom nothing counts are published with one change that follows them. */
 const FOREIGN_MAX = 256;
 
+/** The part of a replica that notes what others keep of it, and what sync notes for itself. */
+export function notes(
+  space: ReplicaSource,
+): Pick<Replica, "unpublished" | "hasGivenUp" | "note" | "placeNote" | "notedPlaces" | "write"> {
+  const { store, write } = space.engine;
+  const replicaWrite = createReplicaWrite(space);
+  return {
+    unpublished: (limit) => unpublishedOf(space, limit),
+    hasGivenUp: () => store.meta(BODIES_GIVEN_UP) !== undefined,
+    note: store.meta,
+    placeNote: store.places.note,
+    notedPlaces: store.places.ids,
+    write: (run) => write(() => run(replicaWrite)),
+  };
+}
+
 /**
- * Changes that the network is not known to keep. What does not count, of a writer of whom nothing does, is nobody's to keep; but
- * where one that counts follows it, nobody could take that in without it, so it comes before it.
+ * Changes that the network is not known to keep. Nobody has to keep the changes of a writer of whom nothing counts. But if
+ * a change that counts follows such a change, nobody could take it in without that; so the earlier change is published
+ * before it.
  */
-export function unpublishedOf({ engine, accountKey }: ReplicaSource, limit: number): Unpublished[] {
+function unpublishedOf({ engine, accountKey }: ReplicaSource, limit: number): Unpublished[] {
   const { sync, changes } = engine.store;
   const writerId = engine.writerId();
   const own = writerId && changes.writer(accountKey, writerId)?.no;
@@ -25,7 +42,10 @@ export function unpublishedOf({ engine, accountKey }: ReplicaSource, limit: numb
   });
 }
 
-/** The changes before one whose writers have none that counts, parents first, each once. None where they are too many. */
+/**
+ * The changes before a given one whose writers have no change that counts: parents first, each once. None if there are too
+ * many.
+ */
 function foreignAncestors({ store }: ReplicaSource["engine"], told: Set<string>) {
   return (id: Uint8Array, bytes: Uint8Array): Uint8Array[] => {
     const found = new Map<string, StoredChange>();
@@ -50,7 +70,7 @@ function foreignAncestors({ store }: ReplicaSource["engine"], told: Set<string>)
 }
 
 /** What sync writes with a space, inside a write of its engine. */
-export function createReplicaWrite({ engine, acl }: ReplicaSource): ReplicaWrite {
+function createReplicaWrite({ engine, acl }: ReplicaSource): ReplicaWrite {
   const { store } = engine;
   const { sync } = store;
   return {
@@ -86,5 +106,3 @@ export function createReplicaWrite({ engine, acl }: ReplicaSource): ReplicaWrite
     forgetGivenUp: () => store.dropMeta(BODIES_GIVEN_UP),
   };
 }
-
-export const hasGivenUp = ({ engine }: ReplicaSource): boolean => engine.store.meta(BODIES_GIVEN_UP) !== undefined;

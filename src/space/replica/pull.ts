@@ -1,21 +1,27 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import { type Pull, type PulledFrame, REPLICA_BOUNDS } from "../replica.ts";
+import { type Pull, type PulledFrame, REPLICA_BOUNDS, type Replica } from "../replica.ts";
 import { byWriter, isForked, sameState, type WriterState, withinRange, writerKey } from "../version-vector.ts";
 import { lowestAt, type StoredState, vectorOf } from "./own-vector.ts";
 import type { ReplicaSource } from "./source.ts";
 
 type PullSource = Pick<ReplicaSource, "engine" | "acl">;
 
-/** Which of a writer's changes the other lacks: all after a seq, or all whose ids it has not named. */
+/** The part of a replica that serves others. */
+export const serving = (space: PullSource): Pick<Replica, "pull" | "changesNamed"> => ({
+  pull: (request) => pullFrame(space, request),
+  changesNamed: (ids) => changesNamed(space.engine.store, ids),
+});
+
+/** Which changes of a writer the other lacks: all after a seq, or all whose ids it has not named. */
 type Lacks = { readonly afterSeq: number } | { readonly except: ReadonlySet<string> };
 
 /**
  * One frame of what the other lacks, in our order of arrival: parents come before their children, whatever is left out.
  * A derived root goes before the first change of its object.
  */
-export function pullFrame(space: PullSource, request: Pull): PulledFrame {
+function pullFrame(space: PullSource, request: Pull): PulledFrame {
   const { store, objects } = space.engine;
   const { lacksByWriter, needIds } = lackingOf(space, request);
   if (needIds.length > 0) return { changes: [], next: request.cursor, withheld: 0, needIds };
@@ -35,7 +41,8 @@ export function pullFrame(space: PullSource, request: Pull): PulledFrame {
         const change = store.changes.byNo(no)!;
         const id = bytesToHex(change.id);
         if (!("except" in lacks) || !lacks.except.has(id)) {
-          // What waits there for a key is in the graph by its stub: whoever has that alone gets the body back for it.
+          // A change that waits for a key on the other side stands in its graph as a stub. If a stub is all that it has, it
+          // gets the body.
           if (held.has(id) && !isStub(change.bytes)) withheld++;
           else {
             const object = objects.byNo(change.objectNo);
@@ -89,16 +96,16 @@ function lackingOf(space: PullSource, request: Pull): { lacksByWriter: Map<numbe
   return { lacksByWriter, needIds };
 }
 
-/** Up to which seq the other has our chain, when neither is seen to have forked; undefined when ids must tell. */
+/** Up to which seq the other has our chain if neither is seen to have forked. Undefined if only ids can tell. */
 function plainlyFrom(store: SpaceStore, mine: StoredState, other: WriterState): number | undefined {
   if (isForked(mine) || isForked(other)) return undefined;
-  if (other.seq > mine.seq) return mine.seq; // it knows our end, and would have sent ids if that were not its own
+  if (other.seq > mine.seq) return mine.seq; // it knows the end of our chain; if that were not the end of its own, it would have sent ids
   if (other.seq === 0) return 0;
   const id = lowestAt(store, mine.no, other.seq);
   return id && equalBytes(id, other.last) ? other.seq : undefined;
 }
 
-/** The lowest number among what is lacking: nothing before it needs a look. */
+/** The lowest number among the lacking changes: nothing before it needs a look. */
 function firstLacking(store: SpaceStore, lacksByWriter: ReadonlyMap<number, Lacks>): number {
   let first = Number.MAX_SAFE_INTEGER;
   for (const [writer, lacks] of lacksByWriter) {
@@ -109,7 +116,7 @@ function firstLacking(store: SpaceStore, lacksByWriter: ReadonlyMap<number, Lack
 }
 
 /** Changes asked for by name, as many as fit into a frame. */
-export function changesNamed(store: SpaceStore, ids: readonly Uint8Array[]): Uint8Array[] {
+function changesNamed(store: SpaceStore, ids: readonly Uint8Array[]): Uint8Array[] {
   const changes: Uint8Array[] = [];
   let bytes = 0;
   for (const id of ids) {

@@ -1,6 +1,6 @@
-import type { AclMerge } from "../../acl/acl-log.ts";
 import { ownSequence } from "../../acl/acl-service.ts";
-import { recordsFor } from "../../acl/audience.ts";
+import type { AclMerge } from "../../acl/log/acl-log.ts";
+import { recordsFor } from "../../acl/reducer/audience.ts";
 import { bytesToHex, concatBytes, utf8ToBytes } from "../../base/bytes.ts";
 import { parseAccountId } from "../../crypto/account-id.ts";
 import { sha256 } from "../../crypto/hash.ts";
@@ -70,9 +70,9 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
     act: aclService.act,
     propose: aclService.propose,
     draft: aclService.draft,
-    keepUntold: aclService.keepUntold,
-    forgetUntold: aclService.forgetUntold,
-    forgetUntoldInVain: aclService.forgetUntoldInVain,
+    keepUnnotified: aclService.keepUnnotified,
+    forgetUnnotified: aclService.forgetUnnotified,
+    forgetUnnotifiedInVain: aclService.forgetUnnotifiedInVain,
     ownProposals: async () => (await aclService.ownProposals()).map(ownSequence),
   };
 }
@@ -80,7 +80,7 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
 const faultOf = ({ kind, refusal }: AclMerge): Refusal | undefined =>
   kind === "gap" || kind === "refused" || kind === "split" ? refusal : undefined;
 
-/** As many as go into one message; one in any case. */
+/** As many items as fit into one message, and at least one. */
 function within<T>(items: readonly T[], bytesOf: (item: T) => Uint8Array): Uint8Array[] {
   const taken: Uint8Array[] = [];
   let size = 0;

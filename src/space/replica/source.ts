@@ -1,7 +1,7 @@
-import type { AclLog } from "../../acl/acl-log.ts";
 import type { AclService } from "../../acl/acl-service.ts";
 import type { SpaceKeyRing } from "../../acl/key-ring.ts";
-import type { Permission } from "../../acl/permission.ts";
+import type { AclLog } from "../../acl/log/acl-log.ts";
+import type { Permission } from "../../acl/record/permission.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { Signer } from "../../crypto/sign.ts";

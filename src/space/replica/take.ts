@@ -1,14 +1,20 @@
 import { equalBytes } from "../../base/bytes.ts";
 import { changeIdOf, isStub } from "../../change/codec/change-stub.ts";
 import type { IngestVerdict } from "../../change/intake/ingest-verdict.ts";
-import type { Taken } from "../replica.ts";
+import type { Replica, Taken } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
-/** Whether a stub of the change is all that is kept here, and nobody misses more. */
+/** The part of a replica that takes in what others give. */
+export const taking = (space: ReplicaSource): Pick<Replica, "take" | "replaceWriter"> => ({
+  take: (changes) => takeIn(space, changes),
+  replaceWriter: async () => void (await space.engine.mintWriter()),
+});
+
+/** Whether a stub is all that is kept of the change here, and nobody misses more. */
 function isStubEnough({ engine }: Pick<ReplicaSource, "engine">, id: Uint8Array): boolean {
-  const { changes, unopened } = engine.store;
+  const { changes, pendingBodies } = engine.store;
   const stored = changes.byId(id);
-  return stored !== undefined && isStub(stored.bytes) && !unopened.has(stored.no);
+  return stored !== undefined && isStub(stored.bytes) && !pendingBodies.has(stored.no);
 }
 
 /** Stores and folds changes of other replicas; durable when it resolves. */

@@ -1,48 +1,44 @@
 import { bytesToUtf8 } from "../../base/bytes.ts";
-import { PATIENCE_ROUNDS, type Taken, type WriterChain } from "../replica.ts";
-import type { WriterState } from "../version-vector.ts";
+import { PATIENCE_ROUNDS, type Replica } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
-type WantedSource = Pick<ReplicaSource, "engine">;
-
-/** Parents that parked changes wait for and changes without their bodies, in the order of their ids. */
-export function wantedBehind({ engine }: WantedSource, after: Uint8Array, limit: number): Uint8Array[] {
-  const { parked, unopened } = engine.store;
-  return [...parked.wantedChanges(after, limit), ...unopened.missingBodies(limit, after)]
-    .sort((a, b) => Buffer.compare(a, b))
-    .slice(0, limit);
+/** The part of a replica that says what it lacks, so that others can be asked for it. */
+export function wanting({
+  engine,
+}: Pick<ReplicaSource, "engine">): Pick<
+  Replica,
+  "held" | "wanted" | "awaitedStubs" | "chainsOf" | "lacksBodies" | "misses" | "age"
+> {
+  const { parked, pendingBodies, changes, sync } = engine.store;
+  return {
+    held: (limit) => [...parked.ids(limit / 2), ...parked.quarantinedIds(limit / 2)],
+    wanted: (after, limit) =>
+      [...parked.wantedChanges(after, limit), ...pendingBodies.missingBodies(limit, after)]
+        .sort((a, b) => Buffer.compare(a, b))
+        .slice(0, limit),
+    awaitedStubs(limit) {
+      const names = [...parked.wanted("definition", limit), ...pendingBodies.wanted("definition", limit)].map(
+        (what) => bytesToUtf8(what) ?? "",
+      );
+      const types = new Set(names.map((name) => name.slice(0, name.indexOf("/"))));
+      return [...types].flatMap((objectId) => {
+        const object = engine.object(objectId);
+        return object ? [changes.stubsOf(object.no, limit)] : [];
+      });
+    },
+    chainsOf: (writers, limit) =>
+      writers.map(({ author, writer }) => {
+        const row = changes.writer(author, writer);
+        return { author, writer, ids: row ? sync.idsOfWriter(row.no, limit).map(({ id }) => id) : [] };
+      }),
+    lacksBodies: () => pendingBodies.waitingBodies(PATIENCE_ROUNDS) > 0,
+    misses: ({ crowded, refused }) => crowded > 0 || (refused > 0 && parked.waitingCount(PATIENCE_ROUNDS) > 0),
+    async age() {
+      if (parked.usage().count === 0 && pendingBodies.waitingCount(PATIENCE_ROUNDS) === 0) return;
+      await engine.write(() => {
+        parked.age(PATIENCE_ROUNDS);
+        pendingBodies.age(PATIENCE_ROUNDS);
+      });
+    },
+  };
 }
-
-/** Stubs of types by whose definitions changes wait, a list a type. */
-export function awaitedStubs({ engine }: WantedSource, limit: number): Uint8Array[][] {
-  const { parked, unopened, changes } = engine.store;
-  const names = [...parked.wanted("definition", limit), ...unopened.wanted("definition", limit)].map(
-    (what) => bytesToUtf8(what) ?? "",
-  );
-  const types = new Set(names.map((name) => name.slice(0, name.indexOf("/"))));
-  return [...types].flatMap((objectId) => {
-    const object = engine.object(objectId);
-    return object ? [changes.stubsOf(object.no, limit)] : [];
-  });
-}
-
-/** What is here of these writers, newest first. */
-export function chainsOf(
-  { engine }: WantedSource,
-  writers: readonly Pick<WriterState, "author" | "writer">[],
-  limit: number,
-): WriterChain[] {
-  const { changes, sync } = engine.store;
-  return writers.map(({ author, writer }) => {
-    const row = changes.writer(author, writer);
-    return { author, writer, ids: row ? sync.idsOfWriter(row.no, limit).map(({ id }) => id) : [] };
-  });
-}
-
-/** Whether what had no room is missed. */
-export const misses = ({ engine }: WantedSource, left: Pick<Taken, "refused" | "crowded">): boolean =>
-  left.crowded > 0 || (left.refused > 0 && engine.store.parked.waitingCount(PATIENCE_ROUNDS) > 0);
-
-/** Whether bodies are missing that may yet come. */
-export const lacksBodies = ({ engine }: WantedSource): boolean =>
-  engine.store.unopened.waitingBodies(PATIENCE_ROUNDS) > 0;

@@ -25,13 +25,13 @@ interface ContentUploadDeps {
   isStopped(): boolean;
 }
 
-/** Chunks on their way at once. */
+/** Chunks that are on their way at once. */
 const AT_ONCE = 4;
-/** Above this the loop has others to serve: one chunk at a time, with pauses. */
+/** When the event loop lags more than this, one chunk is sent at a time, with pauses. */
 const BUSY_LAG_MS = 20;
 const BUSY_PAUSE_FACTOR = 4;
 const BUSY_PAUSE_MAX_MS = 1_000;
-/** What was sent is written down this often, so that a restart goes on there. */
+/** How often it is written down what was sent, so that a restart goes on from there. */
 const NOTE_EVERY_MS = 2_000;
 /** Changes go first: a chunk waits for them, but not for ever. */
 const CHANGES_FIRST_MS = 3_000;
@@ -45,7 +45,7 @@ export function createContentUpload(deps: ContentUploadDeps) {
   /** When changes of a space that wait to be sent were waited for last. */
   const waitedMs = new Map<string, number>();
 
-  /** Waits a while for changes that are to be sent; not again soon, should they be held up by something else. */
+  /** Waits a while for changes that are to be sent; not again soon, in case something else holds them up. */
   const changesFirst = async ({ replica }: BackupSpace, isOver: () => boolean): Promise<void> => {
     const nowMs = performance.now();
     if (nowMs - (waitedMs.get(replica.id) ?? Number.NEGATIVE_INFINITY) < CHANGES_AGAIN_MS) return;
@@ -84,7 +84,7 @@ export function createContentUpload(deps: ContentUploadDeps) {
     let doneBytes = 0;
     let next = 0;
 
-    /** The mark first: what was sent is believed for as long as the mark lies in its place. */
+    /** The mark comes first: earlier chunks are believed to be there only as long as the mark lies in its place. */
     const note = async (): Promise<void> => {
       if (!newest) return;
       notedMs = performance.now();
@@ -143,7 +143,7 @@ export function createContentUpload(deps: ContentUploadDeps) {
   };
 }
 
-/** A bit for each chunk; what was noted is believed for as many as there are. */
+/** One bit for each chunk; the noted bits are believed if there are as many as there are chunks. */
 function sentChunks(count: number, noted: Uint8Array | null) {
   const bytes = new Uint8Array(Math.ceil(count / 8));
   if (noted) bytes.set(noted.subarray(0, bytes.length));

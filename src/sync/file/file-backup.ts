@@ -27,31 +27,35 @@ export interface FileBackupDeps {
   showWork(content: BackupContent): { progress(done: number, total: number): void; end(error?: unknown): void };
 }
 
-/** Contents backed up at once; of these one slot is for small ones alone, so that they never wait for a large one. */
+/**
+ * How many contents are backed up at once. One slot is for small contents alone, so that they never wait for a large one.
+ */
 const SLOTS = 3;
 const SMALL_BYTES = CHUNK_BYTES;
 const PAGE = 50;
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
-/** A network without room is asked again seldom. */
+/** How long a network without room is left alone before it is asked again. */
 const LIMITED_RETRY_MS = 10 * 60_000;
-/** What is not here is looked for on the network this often, until it is there. */
+/** How often content that is not here is looked for on the network, until it is there. */
 const ELSEWHERE_RETRY_MS = 30_000;
 const TICK_MS = 1_000;
 /** How long a durable content's place on the network is believed before it is looked at again. */
 const AUDIT_AFTER_MS = 6 * 60 * 60_000;
 const AUDIT_EVERY_MS = 60_000;
-/** A space with something that is not durable is looked at again, ever more seldom while nothing happens there. */
+/**
+ * How soon a space with something that is not durable is looked at again; more and more rarely while nothing happens there.
+ */
 const AGAIN_FIRST_MS = 1_000;
 const AGAIN_MAX_MS = 30_000;
 
-/** Backs up the contents of files to the network, and takes note when it loses them. */
+/** Backs up the contents of files to the network, and notices when the network loses them. */
 export function createFileBackup(deps: FileBackupDeps): Service {
   const { store, contents, clock, log } = deps;
   const lag = createLoopLag();
   /** When spaces are to be looked at, by a monotonic clock. */
   const dueMs = new Map<SpaceId, number>();
-  /** How long was waited last with nothing to do. */
+  /** How long it waited last with nothing to do. */
   const patienceMs = new Map<SpaceId, number>();
   const running = new Map<string, Promise<void>>();
   let large = 0;
@@ -124,7 +128,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
     }
   };
 
-  /** A device that has no bytes sees for itself whether the network has them all. */
+  /** A device that does not have the bytes checks by itself whether the network has them all. */
   const proveElsewhere = async (own: BackupSpace, row: BackupContent, content: Content): Promise<void> => {
     try {
       const place = await proveWithoutBytes(store.chunks, content);

@@ -18,7 +18,7 @@ const REQUEST_TIMEOUT_MS = 15_000;
 const REST_MS = 5_000;
 /** Chunks sealed for peers at once: the rest wait their turn. */
 const SERVED_AT_ONCE = 4;
-/** Peers and contents that are counted; those counted longest ago are forgotten. */
+/** How many pairs of peer and content are counted; those counted longest ago are forgotten. */
 const COUNTED_MAX = 10_000;
 
 export interface ChunkRequest {

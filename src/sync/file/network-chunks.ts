@@ -3,7 +3,10 @@ import type { Content } from "../../files/content.ts";
 import type { ChunkKeys } from "../network/chunk-store.ts";
 import type { NetworkStore } from "../network/network-store.ts";
 
-/** Names and outer seal of a content's chunks on the network: a function of its epoch, so former members find nothing new. */
+/**
+ * Names and outer seal of a content's chunks on the network. They follow from the epoch, so former members find nothing
+ * new.
+ */
 export function chunkKeysOf({ channelSecret }: Pick<Content, "channelSecret">): ChunkKeys {
   return {
     chunkKey: deriveKey(channelSecret, "network/chunk"),

@@ -8,8 +8,9 @@ import { chunkKeysOf } from "./network-chunks.ts";
 const AT_ONCE = 8;
 
 /**
- * Whether the network's store has all of a content, asked by a device that need not have its bytes: the manifest is read and
- * verified, and each chunk it lists has to be in its place. Answers where the root lies, or undefined when something is missing.
+ * Whether the network's store has all of a content. The device that asks need not have its bytes: the manifest is read and
+ * verified, and each chunk it lists has to be in its place. Answers where the root lies, or undefined when something is
+ * missing.
  */
 export async function proveWithoutBytes(chunks: ChunkStore, content: Content): Promise<ChunkPlaceInStore | undefined> {
   const keys = chunkKeysOf(content);
@@ -19,7 +20,10 @@ export async function proveWithoutBytes(chunks: ChunkStore, content: Content): P
   if (!root || !place) return undefined;
   const turn = createSemaphore(AT_ONCE);
 
-  /** Whether all below a page is there. One page of a level at a time: whoever wrote the row says how many there are. */
+  /**
+   * Whether everything below a page is there. One page of a level at a time, because the author of the row decides how many
+   * there are.
+   */
   const isWhole = async (level: number, index: number, digest: Uint8Array): Promise<boolean> => {
     const sealed = await chunks.get(keys, digest);
     const list = sealed && openPage(content, placeIn(counts, level, index), sealed);

@@ -6,9 +6,9 @@ import type { ChunkPlaceInStore, ChunkStore } from "../network/chunk-store.ts";
 const MARK = "files.store-mark";
 
 /**
- * The newest place in the network's store at which a chunk of a space is known to lie. While it lies there the store is the
- * one that took all the chunks before it; a store that was wiped, or put back to an older state, has nothing there, or
- * something else.
+ * The newest place in the network's store at which a chunk of a space is known to lie. While it lies there, the store is
+ * the one that took all chunks before it. A store that was wiped or restored from an older copy has something else there,
+ * or nothing.
  */
 export function createStoreMark(chunks: Pick<ChunkStore, "isSame">) {
   /** Spaces whose mark was found in its place over this connection. */

@@ -19,8 +19,8 @@ import type { NetworkStore } from "../network/network-store.ts";
 import type { Inbox } from "./network-inbox.ts";
 
 /**
- * A message from one account to another: sealed to it, signed inside; left in its inbox on the network, and handed to its
- * devices on the LAN.
+ * A message from one account to another: signed, then sealed to the receiver, left in its inbox on the network and handed
+ * to its devices on the LAN.
  */
 export interface InboxMessage {
   readonly kind: string;
@@ -47,7 +47,7 @@ export interface InboxBox {
 
 export interface InboxMessagesDeps {
   readonly account: Account;
-  /** The account's own space, with which is noted how far the inbox was read. */
+  /** The account's own space, in which it is noted how far the inbox was read. */
   readonly tech: Replica;
   readonly box: InboxBox;
   readonly clock: Clock;
@@ -98,7 +98,7 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
   let inbox: Inbox | undefined;
   let retry: ReturnType<typeof setInterval> | undefined;
   let sending: Promise<void> | undefined;
-  /** Ids of waiting inbox messages that a device of the receiver has taken; they wait on for the network alone. */
+  /** Ids of waiting inbox messages that a device of the receiver has taken: they still wait for the network. */
   const handed = new Set<string>();
   const listeners = new Set<() => void>();
   const outboxChanged = (): void => {
@@ -140,10 +140,10 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
     outboxChanged();
   };
 
-  /** What no device of its receiver has taken yet. */
+  /** Messages that no device of their receiver has taken yet. */
   const unhanded = (): OutgoingMessage[] => box.outgoing().filter(({ id }) => !handed.has(bytesToHex(id)));
 
-  /** Sends what waits; what cannot be sent now waits on. */
+  /** Sends what waits; a message that cannot be sent now waits on. */
   const flush = (): Promise<void> => {
     more = true;
     sending ??= (async () => {
@@ -183,8 +183,8 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
       ...new Map(unhanded().map(({ receiver }) => [bytesToHex(receiver), receiver])).values(),
     ],
     /**
-     * Hands a device of an account what waits for it. Where there is a network an inbox message waits on for that: another device
-     * of the account may be reached by nothing else.
+     * Hands the messages that wait for an account to a device of it. Where there is a network they wait for that as well,
+     * since another device of the account may be reached in no other way.
      */
     async handOver(account: AccountId, give: (sealed: Uint8Array) => Promise<void>): Promise<void> {
       const key = parseAccountId(account);
@@ -198,14 +198,17 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
         } else await drop(next.id);
       }
     },
-    /** Takes what a device of `giver` hands over. What it did not write is not taken. */
+    /** Takes what a device of `giver` hands over. A message that `giver` did not write is not taken. */
     receive: (giver: AccountId, sealed: Uint8Array): Promise<void> => take(new Uint8Array(sealed), giver),
 
-    /** Who takes inbox messages of a kind. Called again after a crash, so taking one twice must do nothing more. */
+    /**
+     * Registers who takes inbox messages of a kind. It is called again after a crash, so taking one twice must do nothing
+     * more.
+     */
     onMessage: (kind: string, handler: (from: AccountId, body: JsonObject) => Promise<void>): void =>
       void handlers.set(kind, handler),
 
-    /** The network is there: the inbox is followed, and what waits is sent. */
+    /** The network is there: from now on the inbox is followed, and waiting messages are sent. */
     connect(next: NetworkStore): void {
       network = next;
       hasNetwork = true;
@@ -230,7 +233,7 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
       });
     },
 
-    /** Everything that lies in the inbox was taken, if the network is reached; waits for that a moment at most. */
+    /** Resolves when everything in the inbox was taken, if the network is reached; waits for that a moment at most. */
     async caughtUp(): Promise<void> {
       if (!inbox || inbox.state().atTail || network?.state().phase !== "online") return;
       const failed = (error: unknown) => log.debug("inbox: it was not read to its end", { err: error });

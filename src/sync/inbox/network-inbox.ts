@@ -8,9 +8,9 @@ import { networkFailure } from "../network/network-error.ts";
 import { INBOX_STREAM, inboxSubject } from "../network/subjects.ts";
 
 /**
- * An account's inbox: a log that anybody may append to. Messages come sealed to the account, with their sender inside;
+ * An account's inbox: a log that anybody may append to. Messages are sealed to the account, with their sender inside;
  * nothing here is trusted. Messages older than the stream's limits are gone, and after a reset those that remain are
- * delivered once more: whoever takes them must know what it has taken.
+ * delivered once more, so the receiver has to know which it has taken.
  */
 interface InboxPort {
   deliver(messages: readonly Uint8Array[], cursor: LogCursor): Promise<void>;

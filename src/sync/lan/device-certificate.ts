@@ -35,8 +35,8 @@ export function createDeviceCertificate(deviceSeed: Uint8Array): DeviceCertifica
 }
 
 /**
- * The peer id that the other side's certificate proves, or undefined when it shows none that will do: not Ed25519, not
- * signed by itself, or a key that may not be anybody's. TLS 1.3 has proved that it holds the key.
+ * The peer id that the other side's certificate proves. Undefined when the certificate is not Ed25519, is not signed by
+ * itself, or has a key that may not be anybody's. TLS 1.3 has proved that the other side holds the key.
  */
 export function peerIdOfSocket(socket: TLSSocket): PeerId | undefined {
   const raw = socket.getPeerCertificate(true)?.raw;

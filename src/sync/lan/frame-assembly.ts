@@ -6,9 +6,9 @@ interface Partial {
   bytes: number;
 }
 
-/** What messages that are not whole yet may cost us. */
+/** How much messages that are not complete yet may cost us. */
 interface AssemblyLimits {
-  /** What every fragment but the last has: small ones would cost far more to hold than to send. */
+  /** Every fragment but the last has this size: small ones would cost far more to hold than to send. */
   readonly fragmentBytes: number;
   readonly messageBytes: number;
   readonly kindChars: number;
@@ -16,7 +16,7 @@ interface AssemblyLimits {
   readonly partialMessages: number;
 }
 
-/** Puts the fragments of messages together, which may come between those of others. */
+/** Puts together the fragments of messages. Fragments of several messages may be interleaved. */
 export function createFrameAssembly(limits: AssemblyLimits) {
   const partials = new Map<string, Partial>();
   let partialBytes = 0;

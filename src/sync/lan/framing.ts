@@ -15,7 +15,7 @@ export const FRAME = {
 } as const;
 const MORE = 0x80;
 
-/** Small enough that a small call waits for little. */
+/** Small enough that a small request waits for little. */
 export const FRAGMENT_BYTES = 32 << 10;
 /** A handshake's list of tokens is one frame. */
 export const HANDSHAKE_BYTES_MAX = 72 << 10;
@@ -37,7 +37,10 @@ export function encodeFrame(type: number, id: number, payload: Uint8Array, more 
   return frame;
 }
 
-/** Cuts a byte stream into frames. Holds at most one frame: a length over the limit is refused before it is waited for. */
+/**
+ * Cuts a byte stream into frames. Holds at most one frame: a length over the limit is refused before its bytes are waited
+ * for.
+ */
 export interface FrameReader {
   /** The frames that these bytes complete. Undefined when the peer breaks the format: close, and do not go on. */
   push(bytes: Uint8Array): Frame[] | undefined;
@@ -47,12 +50,12 @@ export interface FrameReader {
 
 export function createFrameReader(payloadLimit: number): FrameReader {
   let limit = payloadLimit;
-  /** The frame that is not whole yet, in one piece however small the pieces are that it comes in. */
+  /** The frame that is not complete yet. It is held in one piece, however small the pieces are in which it comes. */
   let begun = new Uint8Array(HEADER_BYTES);
   let begunBytes = 0;
   let broken = false;
 
-  /** Bytes of the frame that begins here, as far as can be told; undefined when it may not be so long. */
+  /** Bytes of the frame that begins here, as far as they are known; undefined when it may not be so long. */
   const sizeOf = (bytes: Uint8Array): number | undefined => {
     if (bytes.length < HEADER_BYTES) return HEADER_BYTES;
     const length = readUint32(bytes, 0);

@@ -87,12 +87,12 @@ export async function shakeHands(
   if (!isSharing(matches)) throw new HandshakeError("nothing-shared");
   const accountKey = await exchangeProofs(frames, identity, context.role, binding);
   const isOwnAccount = Buffer.compare(accountKey, identity.account.publicKey) === 0;
-  // Only an account's own devices hold its key; and one of them that did not show it is not one.
+  // Only the account's own devices hold this key; a device of the account that does not show it does not count as one.
   if (isOwnAccount !== matches.own) throw new HandshakeError("bad-account");
   return { ...matches, accountId: accountIdOf(accountKey) };
 }
 
-/** Whether there is anything to say to each other. */
+/** Whether there is anything to exchange on this link. */
 export const isSharing = ({ own, inboxMessages, spaceIds }: Matches): boolean =>
   own || inboxMessages || spaceIds.length > 0;
 
@@ -126,7 +126,7 @@ async function matchAsListener(
   let matcher: TokenMatcher | undefined;
   for (let lists = 1; lists <= TOKEN_LISTS_MAX; lists++) {
     const { tokens, goesOn } = readTokens(await frames.next());
-    // Not before something was shown: whoever only connects costs nothing.
+    // Tokens are made only after something was shown, so a peer that merely connects costs nothing.
     matcher ??= await createTokenMatcher(keys, "dialler", context);
     frames.send(markedList(matcher.answer(tokens), goesOn));
     if (!goesOn) return matcher.matches();
@@ -163,7 +163,10 @@ async function exchangeProofs(
   return readOther();
 }
 
-/** What a key proves of itself on a connection whose account is another: the role and the space keep it where it belongs. */
+/**
+ * What a key proves about itself on a connection that belongs to another account. The role and the space make the proof
+ * worthless elsewhere.
+ */
 export const guestProofBytes = (role: LinkRole, binding: Uint8Array, spaceId: SpaceId): Uint8Array =>
   concatBytes(provenBytes(role, binding), utf8ToBytes(`\0${spaceId}`));
 
@@ -186,7 +189,7 @@ export interface FrameSource {
   send(payload: Uint8Array): void;
   /** The next payload. Rejects with a HandshakeError when the peer breaks the format, goes, or is too slow. */
   next(): Promise<Uint8Array>;
-  /** Stops reading. The frames that came too early for the handshake are whoever's the socket is next. */
+  /** Stops reading. Frames that came too early for the handshake belong to the next reader of the socket. */
   detach(): Frame[];
 }
 

@@ -10,8 +10,9 @@ import type { PeerLink } from "./peer-link.ts";
 const MAX_PROOFS = 4096;
 
 /**
- * Guests read by a key that all of them share, and whoever holds an open invite joins by its key, not by their account, so the
- * account that a link proves says nothing of them: they prove the key too, on the link, before they ask for anything.
+ * Guests read by a key that all of them share, and a holder of an open invite joins by the invite's key. Neither uses an
+ * account, so the account that a link proves says nothing of them: they prove the key as well, on the link, before they ask
+ * for anything.
  */
 export function createKeyProofs(inviteSeedOf: (spaceId: SpaceId) => Uint8Array | undefined) {
   const shown = new WeakMap<PeerLink, Set<string>>();
@@ -27,7 +28,9 @@ export function createKeyProofs(inviteSeedOf: (spaceId: SpaceId) => Uint8Array |
   };
 
   return {
-    /** Where this account is a space's guest, or joins it by an open invite, the peer is shown the key, once a link. */
+    /**
+     * Where this account is a space's guest, or joins it by an open invite, the peer is shown the key, once for each link.
+     */
     async show(link: PeerLink, replica: Replica): Promise<void> {
       if (link.own || (replica.role() !== "guest" && replica.role() !== "none")) return;
       const seed = replica.role() === "none" ? inviteSeedOf(replica.id) : undefined;
@@ -35,7 +38,7 @@ export function createKeyProofs(inviteSeedOf: (spaceId: SpaceId) => Uint8Array |
       else if (seed) await prove(link, replica.id, createSigner(seed));
     },
     prove,
-    /** Takes what a peer shows. Throws a SessionFault for what proves nothing. */
+    /** Takes the proof that a peer shows. Throws a SessionFault for one that proves nothing. */
     take(link: PeerLink, body: Uint8Array): void {
       const { space, key, proof } = decodeGuestProof(body);
       if (!link.isGuestProof(key, space as SpaceId, proof)) throw new SessionFault("the proof of a key does not hold");

@@ -7,7 +7,7 @@ import type { PeerLink } from "./peer-link.ts";
 
 interface LanPeersDeps {
   readonly links: Pick<LinkManager, "links">;
-  /** The account's own space: for its own devices alone. */
+  /** The account's own space is shared with the account's own devices alone. */
   readonly techId: SpaceId;
   open(spaceId: string): Promise<Replica | undefined>;
   /** Secret of the invite by which this account joins a space, if it does. */
@@ -24,8 +24,8 @@ export function createLanPeers(deps: LanPeersDeps) {
 
   const shares = (link: PeerLink, spaceId: SpaceId): boolean =>
     link.own || (spaceId !== deps.techId && link.sharedSpaces().includes(spaceId));
-  /** Of each link how much of a space's ACL log it was told that there is, where that is all that it may know. */
-  const toldOf = new WeakMap<PeerLink, Map<SpaceId, number>>();
+  /** For peers that may only know part of a space's ACL log: how many records each link was notified of. */
+  const notifiedOf = new WeakMap<PeerLink, Map<SpaceId, number>>();
   const mayHaveContent = (link: PeerLink, replica: Replica): boolean =>
     link.own || replica.acl.mayRead(link.accountId) || proofs.isGuest(link, replica);
   const recordsOf = (link: PeerLink, replica: Replica): number => {
@@ -57,16 +57,22 @@ export function createLanPeers(deps: LanPeersDeps) {
     },
     /** Whether the ACL log gives the peer the content too. */
     mayHaveContent,
-    /** How many records of the ACL log are for the peer: whoever left is told of that, and of nothing after. */
+    /**
+     * How many records of the ACL log the peer may have. An account that left may have those up to its own end, and none
+     * after.
+     */
     recordsFor: recordsOf,
-    /** Whether a peer hears that something happened: who reads the space each time, anybody else of what is for it alone. */
-    isToBeTold(link: PeerLink, replica: Replica): boolean {
+    /**
+     * Whether a peer is notified that something happened: one that reads the space is each time, any other only when the ACL log
+     * has something new for it.
+     */
+    isToBeNotified(link: PeerLink, replica: Replica): boolean {
       if (mayHaveContent(link, replica)) return true;
-      const told = toldOf.get(link) ?? new Map<SpaceId, number>();
-      toldOf.set(link, told);
+      const notified = notifiedOf.get(link) ?? new Map<SpaceId, number>();
+      notifiedOf.set(link, notified);
       const records = recordsOf(link, replica);
-      const isNew = told.get(replica.id) !== records;
-      told.set(replica.id, records);
+      const isNew = notified.get(replica.id) !== records;
+      notified.set(replica.id, records);
       return isNew;
     },
   };

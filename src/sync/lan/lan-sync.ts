@@ -5,9 +5,10 @@ import type { SpacePlace } from "../../space/places.ts";
 import type { Replica } from "../../space/replica.ts";
 import { aclFrom } from "../session/acl-fetch.ts";
 import { SYNC_BOUNDS } from "../session/bounds.ts";
-import { decodeSpaceName, encodeMarks, encodeSpaceName } from "../session/messages.ts";
+import { encodeMarks } from "../session/messages.ts";
 import { SYNC_KINDS } from "../session/remote-replica.ts";
 import type { Transport, TransportHost } from "../transport.ts";
+import { createLanNotices } from "./lan-notices.ts";
 import { createLanPeers } from "./lan-peers.ts";
 import { type AnswerChunk, serveSessions } from "./lan-serve.ts";
 import type { LinkManager } from "./link-manager.ts";
@@ -15,9 +16,6 @@ import { createPeerFetch } from "./peer-fetch.ts";
 import type { PeerLink } from "./peer-link.ts";
 import { createPeerRounds } from "./peer-round.ts";
 
-/** Notice to a peer: something new of a space is here. */
-const CHANGED = "sync.changed";
-const NOTICE_MS = 30;
 /** How long devices on the LAN are given to turn up for somebody who holds a token. */
 const FIND_MS = 5_000;
 const FIND_STEP_MS = 100;
@@ -37,12 +35,11 @@ export interface LanSyncDeps extends TransportHost {
   readonly chunk: AnswerChunk;
 }
 
-/** Rounds with the devices on the LAN. All is pulled: a peer says that it has news, and is asked for them. */
+/**
+ * Rounds with the devices on the LAN. Changes are always pulled: a peer says that it has news, and is then asked for them.
+ */
 export function createLanSync(deps: LanSyncDeps): Transport {
   const { links, book, clock, log, timers } = deps;
-  const notices = new Map<SpaceId, () => void>();
-  /** Spaces of which a round with all is under way. */
-  const joint = new Set<SpaceId>();
   const rateLimited = createRateLimitedLog(log);
   let closed = false;
   const peers = createLanPeers(deps);
@@ -51,27 +48,15 @@ export function createLanSync(deps: LanSyncDeps): Transport {
   const rounds = createPeerRounds({ ...deps, peers, fetch, rateLimited, isClosed: () => closed });
 
   serveSessions({ ...deps, peers, fetchBack: rounds.fetchBack });
-  links.onNotice(CHANGED, async (link, body) => {
-    const replica = await peers.shared(link, decodeSpaceName(body));
-    if (!replica) return;
-    peers.noteHolder(replica, link, true);
-    deps.roundSoon(replica.id);
-    // A round with all may be waiting for somebody else.
-    if (joint.has(replica.id)) void rounds.round(link, replica);
-  });
+  const notices = createLanNotices({ ...deps, peers, joinRound: rounds.join });
 
   const round = async (replica: Replica): Promise<void> => {
-    joint.add(replica.id);
-    try {
-      await Promise.all(sharers(replica.id).map((link) => rounds.patientRound(link, replica)));
-    } finally {
-      joint.delete(replica.id);
-    }
+    await rounds.withAll(sharers(replica.id), replica);
     if (replica.closing()) return;
     if (peers.holders(replica.id).length > 0) await replica.age();
   };
 
-  /** Takes out of `resting` the spaces of which a peer is not at the mark. */
+  /** Takes out of `resting` the spaces for which a peer is not at the mark. */
   const ask = async (link: PeerLink, marks: [SpaceId, Uint8Array][], resting: Set<SpaceId>): Promise<void> => {
     for (let from = 0; from < marks.length; from += SYNC_BOUNDS.marks) {
       const page = marks.slice(from, from + SYNC_BOUNDS.marks);
@@ -116,32 +101,17 @@ export function createLanSync(deps: LanSyncDeps): Transport {
     }
   };
 
-  const sendNotices = (replica: Replica): void => {
-    const { id: spaceId } = replica;
-    notices.delete(spaceId);
-    for (const link of sharers(spaceId).filter((one) => peers.isToBeTold(one, replica)))
-      link
-        .notify(CHANGED, encodeSpaceName(spaceId))
-        .catch((error: unknown) => log.debug("sync: a notice was not sent", { err: error, peerId: link.peerId }));
-  };
-
   return {
     names: (spaceId) => peers.holders(spaceId).map(({ peerId }) => peerId),
     fault: () => undefined,
     round,
     resting,
     findAclLog,
-    changed(replica) {
-      if (closed || notices.has(replica.id) || sharers(replica.id).length === 0) return;
-      notices.set(
-        replica.id,
-        timers.after(NOTICE_MS, () => sendNotices(replica)),
-      );
-    },
+    changed: notices.changed,
     forget: async (spaceId) => peers.forget(spaceId),
     close: async () => {
       closed = true;
-      for (const cancel of notices.values()) cancel();
+      notices.close();
     },
   };
 }

@@ -15,7 +15,7 @@ import { createPeerBook, type PeerBook } from "./peer-book.ts";
 import { type OpenLink, openPeerLink, type PeerLink } from "./peer-link.ts";
 import type { LinkKeys, LinkRole } from "./space-tokens.ts";
 
-/** What the rest of the service lends to the link. */
+/** What the rest of the server lends to the links. */
 interface LinkPort {
   /** The keys by which peers recognise what they share; asked for at every connection. */
   keys(): LinkKeys;
@@ -26,7 +26,7 @@ interface LinkPort {
   ownKeySeen?(): void;
 }
 
-/** Answers a request of a peer. A rejection is told to it as a failure without a reason. */
+/** Answers a request of a peer. If it rejects, the peer gets a failure without a reason. */
 type RequestHandler = (link: PeerLink, body: Uint8Array) => Promise<Uint8Array>;
 /** Takes a notice of a peer. */
 type NoticeHandler = (link: PeerLink, body: Uint8Array) => Promise<void>;
@@ -55,7 +55,10 @@ export interface LinkManager extends AsyncDisposable {
   /** Registers who answers requests of a kind (1 to 32 characters, not beginning with `~`). One handler a kind. */
   onRequest(kind: string, handler: RequestHandler): void;
   onNotice(kind: string, handler: NoticeHandler): void;
-  /** `port.keys()` says something else now: compares with everyone again, and tries those with whom nothing was shared. */
+  /**
+   * `port.keys()` says something else now: compares keys with everybody again, and tries those peers with whom nothing was
+   * shared.
+   */
   spacesChanged(): void;
   state(): P2pState;
   debug(): LinkDebug;
@@ -79,9 +82,9 @@ export interface LinkManagerOptions {
 
 const DIAL_PASS_MS = 500;
 const DIALS_AT_ONCE = 4;
-/** How far apart links may be made that both ends dialled without knowing of the other's. */
+/** How close together in time links may be made that both ends dialled without knowing of the other's dialling. */
 const AT_ONCE_MS = 5000;
-/** Anybody who knows an account's id may come with an inbox message for it. */
+/** Anybody who knows an account's id may bring it an inbox message, so these links are bounded. */
 const INBOX_LINKS_MAX = 32;
 const LINKS_PER_ACCOUNT = 32;
 /** All but those to devices of this account. */
@@ -111,7 +114,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
   const rateLimited = createRateLimitedLog(log);
   const unfinished = new Set<TLSSocket>();
 
-  /** Tells which announcement a connected peer is, so that it is not dialled as well. */
+  /** Says which announcement belongs to a connected peer, so that the peer is not dialled again. */
   const introduce = (link: PeerLink) => {
     if (!discovery) return;
     link.notify(INSTANCE_KIND, utf8ToBytes(discovery.instance)).catch(() => {}); // closed: then it does not matter
@@ -146,7 +149,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
       return await work;
     } catch (error) {
       const { peerId, accountId } = link;
-      // A peer that went in the middle is no news.
+      // It is nothing new if a peer goes away in the middle.
       if (link.signal.aborted) log.debug("p2p: a peer's message failed here", { peerId, kind, err: error });
       else rateLimited.warn(`${accountId} ${kind}`, "p2p: a peer's message failed here", { peerId, kind, err: error });
       throw error;
@@ -191,15 +194,15 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     return true;
   };
   const isInboxLink = (link: PeerLink): boolean => !link.own && link.sharedSpaces().length === 0;
-  /** Device keys cost nothing: whoever shares one key with us could open links without end. */
+  /** Device keys cost nothing, so a peer that shares one key with us could open links without end. */
   const isCrowded = ({ accountId, own }: PeerLink): boolean => {
     const links = [...linkByPeer.values()];
     if (links.filter((link) => link.accountId === accountId).length >= LINKS_PER_ACCOUNT) return true;
     return !own && links.length >= LINKS_MAX;
   };
   /**
-   * Of two links to one peer that were made at once the one dialled by the lower peer id stays; else the newer: the peer
-   * has lost the other, or two run with one key, a data root and its copy, and take turns.
+   * When two links to one peer were made at once, the one dialled by the lower peer id stays. Otherwise the newer one
+   * stays: either the peer has lost the other, or two servers run with one key, a data root and its copy, and take turns.
    */
   const replaces = (link: OpenLink, existing: OpenLink): boolean =>
     link.dialled === existing.dialled ||

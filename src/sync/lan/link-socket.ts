@@ -20,7 +20,7 @@ export interface LinkListener extends AsyncDisposable {
 
 export interface ListenOptions {
   readonly certificate: DeviceCertificate;
-  /** Address to listen on; whoever comes from outside the LAN is dropped before TLS. */
+  /** Address to listen on. Connections from outside the LAN are dropped before TLS. */
   readonly host: string;
   /** 0 for any. */
   readonly port: number;

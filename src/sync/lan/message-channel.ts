@@ -5,21 +5,21 @@ import { createFrameAssembly } from "./frame-assembly.ts";
 import { encodeFrame, FRAGMENT_BYTES, FRAME, type Frame, type FrameReader } from "./framing.ts";
 import { createNoticeQueue } from "./notice-queue.ts";
 
-/** What an authenticated peer may do to us in memory and time. Bytes unless the name says otherwise. */
+/** How much memory and time an authenticated peer may cost us. Bytes unless the name says otherwise. */
 export const CHANNEL_LIMITS = {
   fragmentBytes: FRAGMENT_BYTES,
   messageBytes: 2 << 20,
   /** Messages being received in fragments, together. */
   partialBytes: 8 << 20,
   partialMessages: 64,
-  /** Requests being handled; one above is answered `busy`, or nothing at all to who does not read answers. */
+  /** Requests being handled. One more is answered `busy`, or not at all if the peer does not read answers. */
   handlers: 32,
-  /** Notices that wait for the one being handled; one above is dropped. */
+  /** Notices that wait for the one being handled. One more is dropped. */
   queuedNotices: 256,
   queuedNoticeBytes: 4 << 20,
   /** Requests of ours that wait for an answer. */
   pendingRequests: 256,
-  /** Of large messages that wait to be sent; what comes on top waits with its caller. */
+  /** Large messages that wait to be sent; the caller of one more waits with it. */
   queueBytes: 4 << 20,
   queuedSmall: 512,
   kindChars: 32,
@@ -34,12 +34,12 @@ export interface SilenceLimits {
 
 export const SILENCE_LIMITS: SilenceLimits = { pingAfterMs: 15_000, deadAfterMs: 40_000 };
 
-/** Why a peer did not answer a request: a closed list, since a peer's words go no further. */
+/** Why a peer did not answer a request: a closed list, because a peer's own words are not passed on. */
 const FAILURE_REASONS = ["unknown-kind", "busy", "failed", "too-large"] as const;
 type FailureReason = (typeof FAILURE_REASONS)[number];
 
 export interface MessageHandlers {
-  /** The answer, or undefined when no such kind is known. A rejection is told to the peer as `failed`. */
+  /** The answer, or undefined if the kind is not known. A rejection is sent to the peer as `failed`. */
   request(kind: string, body: Uint8Array): Promise<Uint8Array> | undefined;
   /** Called with one notice at a time, in their order; not with the next before the promise settles. */
   notice(kind: string, body: Uint8Array): Promise<void> | undefined;
@@ -50,7 +50,7 @@ export interface MessageHandlers {
 export interface MessageChannel {
   /** Throws `network.unavailable`: the peer is gone, refused, too slow, or the message is too large. */
   request(kind: string, body: Uint8Array, options?: { readonly timeoutMs?: number }): Promise<Uint8Array>;
-  /** Resolves when it was handed to the network: no word on whether it was taken. */
+  /** Resolves when it was handed to the network. It says nothing of whether the peer took it. */
   notify(kind: string, body: Uint8Array): Promise<void>;
   close(reason: string): void;
   /** Notices dropped because too many were being handled. */
@@ -140,10 +140,10 @@ export function createMessageChannel(
   const releaseRoom = () => {
     for (const waiter of waitingForRoom.splice(0)) waiter();
   };
-  /** Small messages do not wait for room among large ones: that is what they are to be spared. */
+  /** Small messages do not wait for room among large ones; being spared that wait is what they are for. */
   const hasRoom = (isSmall: boolean) =>
     isSmall ? small.length < CHANNEL_LIMITS.queuedSmall : queuedBytes < CHANNEL_LIMITS.queueBytes;
-  /** Resolves when the last fragment was given to the socket. Waits its turn while the queue is full. */
+  /** Resolves when the last fragment was given to the socket. Waits while the queue is full. */
   const send = async (type: number, id: number, bytes: Uint8Array): Promise<void> => {
     const isSmall = bytes.length <= FRAGMENT_BYTES;
     while (closed === undefined && !hasRoom(isSmall)) {
@@ -159,7 +159,7 @@ export function createMessageChannel(
     });
     releaseRoom();
   };
-  /** Nothing while the socket is full: what waits in it says as much, once it is read. */
+  /** Sends nothing while the socket is full: what waits in it shows just as well that we are here, once it is read. */
   const sendControl = (type: number) => {
     if (closed !== undefined || blocked) return;
     wroteAtMs = performance.now();
@@ -203,7 +203,7 @@ export function createMessageChannel(
     const body = message.subarray(1 + kindLength);
     if (type === FRAME.notice) return notices.add(kind, body);
     if (handling >= CHANNEL_LIMITS.handlers) {
-      if (!hasRoom(true)) return; // it asks without reading: nothing of that is kept
+      if (!hasRoom(true)) return; // it asks without reading the answers, so nothing of the request is kept
       void send(FRAME.failure, id, utf8ToBytes("busy")).catch(() => {}); // closed meanwhile
       return;
     }
@@ -216,7 +216,7 @@ export function createMessageChannel(
   };
   const resolveRequest = (frame: { readonly type: number; readonly id: number }, message: Uint8Array) => {
     const request = pending.get(frame.id);
-    if (!request) return; // answered after its time
+    if (!request) return; // the answer came too late
     pending.delete(frame.id);
     clearTimeout(request.timer);
     if (frame.type === FRAME.response) return request.resolve(message);
@@ -225,7 +225,7 @@ export function createMessageChannel(
     request.reject(svcError("network.unavailable", undefined, `The peer did not answer: ${reason}`));
   };
 
-  /** The whole message when this was its last fragment; undefined when more is to come or the peer went too far. */
+  /** The whole message if this was its last fragment; undefined if more is to come or the peer passed a limit. */
   const collect = (frame: Frame): Uint8Array | undefined => {
     const message = assembly.collect(frame);
     if (message !== "too-much") return message;
@@ -280,7 +280,7 @@ export function createMessageChannel(
     if (blocked && now - wroteAtMs > deadAfterMs) return close("the peer does not read");
     if (now - heardAtMs > pingAfterMs) sendControl(FRAME.ping);
   }, pingAfterMs / 2);
-  // Not before the caller holds the channel that its handlers may want.
+  // Only after the caller holds the channel, which its handlers may use.
   queueMicrotask(() => onFrames(early));
 
   return {

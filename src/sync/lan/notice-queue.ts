@@ -1,4 +1,4 @@
-/** How many notices of a peer wait to be handled, and how much of them. What is beyond is dropped. */
+/** How many notices of a peer may wait to be handled, and how many bytes of them. More are dropped. */
 interface NoticeLimits {
   readonly queuedNotices: number;
   readonly queuedNoticeBytes: number;

@@ -2,7 +2,8 @@ import type { PeerId } from "../../base/ids.ts";
 import type { Sighting } from "./discovery.ts";
 
 /**
- * Whom discovery has seen, and when to dial them next. Bounded: what a flood of announcements brings is forgotten first.
+ * Which peers discovery has seen, and when to dial them next. Bounded: what a flood of announcements brings is forgotten
+ * first.
  */
 export interface PeerBook {
   seen(sighting: Sighting, ownInstance: string): void;
@@ -12,9 +13,9 @@ export interface PeerBook {
   /** Marks a dial as begun; undefined when it is under way or the instance is gone. */
   begin(instance: string): Sighting | undefined;
   reached(instance: string, peerId: PeerId): void;
-  /** `strange`: it answered, and there is nothing for us there. */
+  /** `strange`: it answered, and shares nothing with us. */
   failed(instance: string, how: "unreachable" | "strange"): void;
-  /** A link ended: its peer is worth dialling again, at once if it lasted. */
+  /** A link ended: its peer is worth dialling again, at once if the link lasted. */
   lost(peerId: PeerId): void;
   retryStrangers(): void;
   knownPeers(): PeerId[];
@@ -22,7 +23,7 @@ export interface PeerBook {
 
 interface Entry {
   sighting: Sighting;
-  /** How long the other side is let dial first. */
+  /** How long the other side is given to dial first. */
   readonly pauseMs: number;
   seenAtMs: number;
   dueAtMs: number;
@@ -36,11 +37,11 @@ interface Entry {
 const ENTRIES_MAX = 256;
 /** Announcements come every minute. */
 const FORGET_AFTER_MS = 300_000;
-/** The higher instance name lets the lower one dial first, so that they seldom dial each other at once. */
+/** The instance with the higher name lets the other dial first, so that they rarely dial each other at once. */
 const POLITE_MS = 1500;
 const UNREACHABLE_FIRST_MS = 1000;
 const UNREACHABLE_MAX_MS = 60_000;
-/** A link that ends sooner may end for a reason that stays, such as two that show one device key. */
+/** A link that ends sooner than this may end for a lasting reason, such as two devices that show one device key. */
 const HASTY_MS = 2000;
 const HASTY_PAUSE_MS = 300;
 const STRANGE_FIRST_MS = 30_000;
@@ -51,7 +52,7 @@ export function createPeerBook(nowMs: () => number): PeerBook {
 
   const makeRoom = () => {
     if (entries.size < ENTRIES_MAX) return;
-    // The oldest that never became a peer; a flood pushes itself out.
+    // The oldest entry that never became a peer is dropped, so a flood pushes itself out.
     let oldest: [string, Entry] | undefined;
     for (const entry of entries) {
       if (entry[1].dialling || entry[1].peerId !== undefined) continue;

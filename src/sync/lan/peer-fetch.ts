@@ -14,7 +14,7 @@ interface PeerFetchDeps extends Pick<TransportHost, "book" | "log" | "timers" | 
 
 const roundKey = (link: PeerLink, spaceId: SpaceId): string => `${link.peerId} ${spaceId}`;
 
-/** Gets what peers have and we lack, a space at a time with each. */
+/** Gets what peers have and we lack, one space at a time with each peer. */
 export type PeerFetch = ReturnType<typeof createPeerFetch>;
 
 export function createPeerFetch(deps: PeerFetchDeps) {
@@ -23,7 +23,7 @@ export function createPeerFetch(deps: PeerFetchDeps) {
   /** When a round with a peer that is under way brought something last. */
   const advancedAtMs = new Map<string, number>();
 
-  /** Logged once of each peer and space: what a peer sends is judged anew every round. */
+  /** Logged once for each peer and space: what a peer sends is judged anew every round. */
   const refusedOnce = (link: PeerLink, replica: Replica, reason: string): void =>
     deps.rateLimited.warn(`${link.accountId} ${replica.id}`, "sync: what a peer sent was refused", {
       spaceId: replica.id,
@@ -81,7 +81,7 @@ export function createPeerFetch(deps: PeerFetchDeps) {
     from(link: PeerLink, replica: Replica, state: SpaceState, deadlineMs?: number): Promise<boolean> {
       const key = roundKey(link, replica.id);
       const running = fetching.get(key);
-      // Whoever comes while it runs gets what it brings, instead of the same once more.
+      // A caller who comes while it runs gets what it brings, instead of fetching the same again.
       if (running) return running.then(() => true);
       const work = fetchAlone(link, replica, state, deadlineMs).finally(() => {
         fetching.delete(key);

@@ -19,7 +19,7 @@ import { createMessageChannel, type MessageHandlers, SILENCE_LIMITS, type Silenc
 import { createRematch } from "./rematch.ts";
 import type { LinkKeys, LinkRole, Matches } from "./space-tokens.ts";
 
-/** A connection to a device that proved its device key, its account, and that it shares something with us. */
+/** A connection to a device that proved its device key and its account, and that it shares something with us. */
 export interface PeerLink {
   readonly peerId: PeerId;
   readonly accountId: AccountId;
@@ -27,15 +27,18 @@ export interface PeerLink {
   readonly own: boolean;
   /** Whether we dialled it. */
   readonly dialled: boolean;
-  /** Spaces of which both hold a key. That the peer may have a space's content is for the space's ACL to say. */
+  /** Spaces of which both hold a key. Whether the peer may have a space's content is for the space's ACL to say. */
   sharedSpaces(): readonly SpaceId[];
   /** Throws `network.unavailable` when the peer is gone, refuses, or does not answer in time. */
   request(kind: string, body: Uint8Array, options?: { readonly timeoutMs?: number }): Promise<Uint8Array>;
-  /** Resolves when it was handed to the network: no word on whether it was taken. */
+  /** Resolves when it was handed to the network. It says nothing of whether the peer took it. */
   notify(kind: string, body: Uint8Array): Promise<void>;
-  /** Proves that this device holds a space's guest key: on this connection, for this space, from this side alone. */
+  /**
+   * Proves that this device holds a space's guest key. The proof is good on this connection, for this space, from this side
+   * alone.
+   */
   proveGuest(guest: Signer, spaceId: SpaceId): Uint8Array;
-  /** Whether this is such a proof of the peer's. */
+  /** Whether this is such a proof by the peer. */
   isGuestProof(guestKey: Uint8Array, spaceId: SpaceId, proof: Uint8Array): boolean;
   close(reason: string): void;
   /** Aborted when the link is closed. */
@@ -45,9 +48,12 @@ export interface PeerLink {
 export interface LinkEvents {
   request(link: PeerLink, kind: string, body: Uint8Array): Promise<Uint8Array> | undefined;
   notice(link: PeerLink, kind: string, body: Uint8Array): Promise<void> | undefined;
-  /** Resolves when an account may have so many more tokens made for its questions which spaces are shared. */
+  /** Resolves when the account may have so many more tokens made for its questions which spaces are shared. */
   afford(accountId: AccountId, tokens: number): Promise<void>;
-  /** The spaces shared with it changed; the link closes itself when nothing is left, no inbox messages either. */
+  /**
+   * The spaces shared with it changed. The link closes itself when nothing is shared any more and no inbox message waits
+   * either.
+   */
   spacesChanged(link: PeerLink): void;
   closed(link: PeerLink, reason: string): void;
 }
@@ -55,7 +61,7 @@ export interface LinkEvents {
 export interface OpenLink extends PeerLink {
   /** When the handshake ended. Monotonic. */
   readonly openedAtMs: number;
-  /** Compares keys anew after ours changed. */
+  /** Compares keys again after ours changed. */
   matchAgain(): Promise<void>;
 }
 
@@ -64,8 +70,8 @@ const HANDSHAKE_DEADLINE_MS = 15_000;
 const MATCH_KIND = "~match";
 
 /**
- * Makes a link of a connected TLS socket. Rejects with a HandshakeError, and `self` in it when the peer shows our own
- * device key; the socket is then closed.
+ * Makes a link of a connected TLS socket. Rejects with a HandshakeError, which says `self` if the peer shows our own device
+ * key; the socket is then closed.
  */
 export async function openPeerLink(
   socket: TLSSocket,
@@ -148,13 +154,13 @@ function attach(at: Attachment): OpenLink {
     dialled: role === "dialler",
     openedAtMs: performance.now(),
     sharedSpaces: () => spaceIds,
-    request: (kind, body, options) => channel.request(kind, body, options),
-    notify: (kind, body) => channel.notify(kind, body),
+    request: channel.request,
+    notify: channel.notify,
     proveGuest: (guest, spaceId) => guest.sign("p2p-guest", guestProofBytes(role, at.binding, spaceId)),
     isGuestProof: (guestKey, spaceId, proof) =>
       admitPublicKey(guestKey) &&
       verify(guestKey, "p2p-guest", guestProofBytes(remoteRole, at.binding, spaceId), proof),
-    close: (reason) => channel.close(reason),
+    close: channel.close,
     signal: ended.signal,
     matchAgain: () =>
       rematch

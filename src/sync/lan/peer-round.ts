@@ -1,4 +1,5 @@
 import { equalBytes } from "../../base/bytes.ts";
+import type { SpaceId } from "../../base/ids.ts";
 import type { RateLimitedLog } from "../../base/rate-limited-log.ts";
 import { createSemaphore, type Semaphore } from "../../base/semaphore.ts";
 import { createSingleFlight } from "../../base/single-flight.ts";
@@ -18,10 +19,13 @@ import type { PeerLink } from "./peer-link.ts";
 const BACK_TIMEOUT_MS = 60_000;
 /** How often a peer is asked to go on with a long transfer in one round. */
 const BACK_ATTEMPTS = 1000;
-/** How long a round waits for a peer that brings nothing; what such a peer still has to say is taken beside the round. */
+/** How long a round waits for a peer that brings nothing. Whatever such a peer still sends is taken in beside the round. */
 const PATIENCE_MS = 15_000;
 const PATIENCE_STEP_MS = 1_000;
-/** Rounds with one peer at once: with those that it has with us they stay below what either serves at once. */
+/**
+ * How many rounds with one peer run at once. Together with the peer's rounds with us they stay below what either side
+ * serves at once.
+ */
 const ROUNDS_WITH_PEER = 8;
 const ROUND_FAILED = "sync: a round with a peer failed";
 
@@ -32,10 +36,10 @@ interface PeerRoundsDeps extends TransportHost {
   isClosed(): boolean;
 }
 
-/** How much somebody says it has of a space. */
+/** How much a peer says it has of a space. */
 const sizeOf = ({ aclCount, vector }: SpaceState): number => vector.reduce((sum, { count }) => sum + count, aclCount);
 
-/** Whether a peer that fetches from here has more than it had. */
+/** Whether a peer that fetches from here has more than before. */
 const hasAdvanced = (before: SpaceState, after: SpaceState): boolean =>
   sizeOf(after) > sizeOf(before) || !equalBytes(after.lacks, before.lacks);
 
@@ -49,8 +53,10 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
   const { book, clock, log, timers, peers, fetch } = deps;
   const rounds = createSingleFlight();
   const semaphoreByLink = new WeakMap<PeerLink, Semaphore>();
-  /** Peers that leave a round unanswered for which patience has run out. */
+  /** Peers that left a round unanswered until patience ran out. */
   const silent = new Set<PeerLink>();
+  /** Spaces of which a round with all is under way. */
+  const underWay = new Set<SpaceId>();
 
   const semaphoreOf = (link: PeerLink): Semaphore => {
     const semaphore = semaphoreByLink.get(link) ?? createSemaphore(ROUNDS_WITH_PEER);
@@ -58,10 +64,13 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
     return semaphore;
   };
 
-  /** Theirs here. The state they are at then, or undefined when there is more than one round brings. */
+  /**
+   * Fetches what the peer has. Answers the state that the peer is at then, or undefined if there is more than one round
+   * brings.
+   */
   const bringHere = async (link: PeerLink, replica: Replica, first: SpaceState): Promise<SpaceState | undefined> => {
     let state = first;
-    // What somebody else was fetching already is there now; what came meanwhile is asked for anew.
+    // If another caller was fetching already, its changes are here now; what came meanwhile is asked for anew.
     for (let restarts = 0; await fetch.from(link, replica, state); ) {
       if (++restarts > SYNC_BOUNDS.restarts) return undefined;
       state = await askState(link, replica);
@@ -74,7 +83,10 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
     if (!(await confirm(link, replica, state))) peers.noteHolder(replica, link, false);
   };
 
-  /** Ours there: they are asked to fetch, for as long as that brings them something. Undefined when they hold it no more. */
+  /**
+   * Brings ours there: the peer is asked to fetch, as long as that brings it something. Undefined if it no longer holds the
+   * space.
+   */
   const bringThere = async (link: PeerLink, replica: Replica, first: SpaceState): Promise<SpaceState | undefined> => {
     let state = first;
     let idle = 0;
@@ -97,7 +109,7 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
     return state;
   };
 
-  /** One round with one peer: theirs here, ours there, and the proof of it. */
+  /** One round with one peer: fetch theirs, have ours fetched, and have that proved. */
   const roundWith = async (link: PeerLink, replica: Replica): Promise<void> => {
     await peers.proofs.show(link, replica);
     let state: SpaceState | undefined = await askState(link, replica);
@@ -122,7 +134,7 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
     try {
       await roundWith(link, replica);
     } catch (error) {
-      // The peer is gone, and no longer among those that are reached; or the space is.
+      // The peer is gone and no longer counts as reached, or the space is gone.
       if (link.signal.aborted || deps.isClosed() || replica.closing()) return;
       const reason = error instanceof Error ? error.message : String(error);
       book.peer(replica.id, link.peerId).lastError = reason;
@@ -144,6 +156,27 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
       }),
     );
 
+  /** A peer's part of a round with all, for as long as it brings something. */
+  const patientRound = async (link: PeerLink, replica: Replica): Promise<void> => {
+    let ended = false;
+    const work = round(link, replica).finally(() => {
+      ended = true;
+    });
+    let quietSinceMs = timers.elapsedMs();
+    while (!ended && !deps.isClosed()) {
+      await Promise.race([work, timers.sleep(PATIENCE_STEP_MS)]);
+      quietSinceMs = Math.max(quietSinceMs, fetch.advancedAtMs(link, replica.id) ?? 0);
+      // A peer that is silent already is not waited for in every other space as well.
+      const patienceMs = silent.has(link) ? PATIENCE_STEP_MS : PATIENCE_MS;
+      if (ended || timers.elapsedMs() - quietSinceMs < patienceMs) continue;
+      book.peer(replica.id, link.peerId).missing = true; // until its round ends nobody knows what it has
+      silent.add(link);
+      const heard = () => void silent.delete(link);
+      work.then(heard, heard);
+      return;
+    }
+  };
+
   const fetchAll = async (link: PeerLink, replica: Replica): Promise<SpaceState> => {
     const deadlineMs = timers.elapsedMs() + SYNC_BOUNDS.backMs;
     await peers.proofs.show(link, replica);
@@ -159,30 +192,22 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
     stateUpTo(replica, fullState(replica, peers.mayHaveContent(link, replica), more), peers.recordsFor(link, replica));
 
   return {
-    round,
-
-    /** A peer's part of a round, for as long as it brings something: nobody waits for one that only keeps us busy. */
-    async patientRound(link: PeerLink, replica: Replica): Promise<void> {
-      let ended = false;
-      const work = round(link, replica).finally(() => {
-        ended = true;
-      });
-      let quietSinceMs = timers.elapsedMs();
-      while (!ended && !deps.isClosed()) {
-        await Promise.race([work, timers.sleep(PATIENCE_STEP_MS)]);
-        quietSinceMs = Math.max(quietSinceMs, fetch.advancedAtMs(link, replica.id) ?? 0);
-        // One that is silent already is not waited for in every other space as well.
-        const patienceMs = silent.has(link) ? PATIENCE_STEP_MS : PATIENCE_MS;
-        if (ended || timers.elapsedMs() - quietSinceMs < patienceMs) continue;
-        book.peer(replica.id, link.peerId).missing = true; // until its round ends: nobody knows what it has
-        silent.add(link);
-        const heard = () => void silent.delete(link);
-        work.then(heard, heard);
-        return;
+    /** A round with all of these peers. Nobody waits for a peer that only keeps us busy. */
+    async withAll(links: readonly PeerLink[], replica: Replica): Promise<void> {
+      underWay.add(replica.id);
+      try {
+        await Promise.all(links.map((link) => patientRound(link, replica)));
+      } finally {
+        underWay.delete(replica.id);
       }
     },
 
-    /** A peer asks us to fetch what it has. Answers what we are at then, and whether there is more. */
+    /** Begins a round with a peer that has news if one with all is under way, which may be waiting for somebody else. */
+    join(link: PeerLink, replica: Replica): void {
+      if (underWay.has(replica.id)) void round(link, replica);
+    },
+
+    /** A peer asks us to fetch what it has. Answers the state we are at then, and whether there is more. */
     fetchBack: (link: PeerLink, replica: Replica): Promise<SpaceState> =>
       deps.hold<SpaceState>(replica.id, async () => {
         try {

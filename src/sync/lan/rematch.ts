@@ -16,8 +16,9 @@ import {
 const NONCE_BYTES = 32;
 
 /**
- * Compares keys once more on a link that stands: as in the handshake, bound to a nonce besides. A question is the nonce and
- * a list of tokens, its answer a list as long; of several lists with one nonce the last says what both have.
+ * Compares keys once more on a link that is up: as in the handshake, and bound to a nonce as well. A question is the nonce
+ * and a list of tokens; its answer is a list of the same length. Of several lists with one nonce the last says what both
+ * sides have.
  */
 export function createRematch(at: {
   readonly role: LinkRole;
@@ -31,11 +32,11 @@ export function createRematch(at: {
   const remoteRole: LinkRole = at.role === "dialler" ? "listener" : "dialler";
   /** The comparison that the peer is in the middle of. */
   let asked: { nonce: string; matcher: TokenMatcher; lists: number } | undefined;
-  /** Ours go one after the other: the peer knows one at a time. */
+  /** Our own comparisons go one after the other, because the peer keeps one at a time. */
   let last: Promise<void> = Promise.resolve();
-  /** One that has not begun: it serves whoever asks meanwhile. */
+  /** A comparison that has not begun yet serves everybody who asks meanwhile. */
   let next: Promise<void> | undefined;
-  /** And so do the peer's: each costs a token of every key while it is compared. */
+  /** The peer's comparisons go one after the other too, because each costs a token of every key. */
   let answered: Promise<unknown> = Promise.resolve();
 
   const ask = async (request: (body: Uint8Array) => Promise<Uint8Array>): Promise<void> => {
@@ -65,7 +66,7 @@ export function createRematch(at: {
     if (lists > TOKEN_LISTS_MAX) throw new HandshakeError("bad-format");
     const list = markedList(matcher.answer(tokens), goesOn);
     asked = goesOn ? { nonce, matcher, lists } : undefined;
-    // After the answer is on its way, so that a link that ends by it still tells the peer.
+    // Runs after the answer was sent, so that a link which it ends still tells the peer why.
     if (!goesOn) setTimeout(() => at.matched(matcher.matches()), 0);
     return list;
   };

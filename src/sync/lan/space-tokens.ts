@@ -4,10 +4,10 @@ import type { SpaceId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
 
 /**
- * Finding out what two peers share without telling what one has: each shows, for every key, a keyed hash over what is
- * unique to this connection (the TLS exporter, made from both sides' randomness) and its role in it. Who holds the same
- * key recognises the hash; to anybody else it is noise, as are the random ones among which it hides, and it is worth
- * nothing on another connection or from the other side.
+ * Finds out what two peers share without saying what one of them has. For every key each side shows a keyed hash over what
+ * is unique to this connection (the TLS exporter, made from both sides' randomness) and over its role in it. A holder of
+ * the same key recognises the hash. To anybody else it is noise, as are the random tokens among which it hides, and it is
+ * worth nothing on another connection or from the other side.
  */
 
 /** A key by which peers recognise that they share a space. A space may have several (by epoch, by pair of members). */
@@ -27,14 +27,17 @@ export interface LinkKeys {
 export type LinkRole = "dialler" | "listener";
 
 export const TOKEN_BYTES = 16;
-/** In one list; who has more keys shows several lists, one after the other. */
+/** In one list; a side with more keys shows several lists, one after the other. */
 const TOKENS_MAX = 4096;
-/** Lists of one exchange: 65,536 keys, which some ten thousand spaces have. Beyond, the last spaces are not recognised. */
+/**
+ * Lists of one exchange: 65,536 keys, which is what some ten thousand spaces have. The spaces beyond that are not
+ * recognised.
+ */
 export const TOKEN_LISTS_MAX = 16;
 const BUCKET_MIN = 16;
-/** So that inbox messages nobody fetches do not crowd out spaces. */
+/** A bound, so that inbox messages that nobody fetches do not crowd out spaces. */
 const INBOXES_MAX = 256;
-/** Tokens made in one go; then others have their turn. */
+/** Tokens made in one go; then other work gets its turn. */
 const SLICE = 512;
 const LABEL = utf8ToBytes("svc/p2p/token/v1\0");
 
@@ -70,7 +73,10 @@ export async function tokenLists(keys: LinkKeys, role: LinkRole, context: TokenC
 export interface TokenMatcher {
   /** Notes what a list has in common with our keys. */
   note(shown: Uint8Array): void;
-  /** The same, and answers our own tokens for these keys and nothing of the others; as many as it showed. */
+  /**
+   * The same, and answers our own tokens for the shared keys and nothing about the others; as many tokens as the other side
+   * showed.
+   */
   answer(shown: Uint8Array): Uint8Array;
   /** Of all lists so far. */
   matches(): Matches;
@@ -136,7 +142,7 @@ function allKeys(keys: LinkKeys): TokenKey[] {
   return all.slice(0, TOKENS_MAX * TOKEN_LISTS_MAX);
 }
 
-/** How many tokens are made to compare these keys with what is shown, that of what is shown apart. */
+/** How many tokens have to be made to compare these keys with the tokens that are shown; those shown are not counted. */
 export const tokenCount = (keys: LinkKeys): number => allKeys(keys).length;
 
 function tokenOf(key: Uint8Array, role: LinkRole, context: TokenContext): Uint8Array {

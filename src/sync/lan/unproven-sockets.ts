@@ -1,14 +1,14 @@
 import type { TLSSocket } from "node:tls";
 
 /**
- * Connections that have proved nothing yet, so many at most. When there are more, the address that has most of them loses
- * its oldest: whoever opens connections and says nothing pushes out itself, and nobody else waits for it. Those of one
- * address leave each other the time that a handshake takes: who comes sooner is turned away, and comes again.
+ * Connections that have proved nothing yet, at most so many. If there are more, the address that has most of them loses its
+ * oldest, so an address that opens connections and says nothing pushes out only itself. Connections of one address leave
+ * each other the time that a handshake takes: one that comes sooner is turned away, and may come again.
  */
 export interface UnprovenSockets {
-  /** Takes one in, and may close another for it, or this one. */
+  /** Takes one in. It may close another for it, or this one. */
   admit(socket: TLSSocket): void;
-  /** It has become something, or is closed. */
+  /** It has become a link, or is closed. */
   release(socket: TLSSocket): void;
 }
 
@@ -16,7 +16,7 @@ export interface UnprovenSockets {
 const GRACE_MS = 1_000;
 
 export function createUnprovenSockets(max: number, nowMs: () => number = () => performance.now()): UnprovenSockets {
-  /** In the order of their coming. */
+  /** In the order in which they came. */
   const sockets = new Map<TLSSocket, { readonly address: string; readonly sinceMs: number }>();
 
   const oldestOfTheMost = (): TLSSocket | undefined => {

@@ -8,13 +8,13 @@ import { pause } from "./pause.ts";
 import { type ChannelKeys, logSubject } from "./subjects.ts";
 
 /**
- * A space's ACL log: one record a message, appended only onto the record the author has seen last. Records are sealed
- * like everything else; whether one is valid is for whoever reads it.
+ * A space's ACL log: one record a message, appended only behind the record that the author has seen last. Records are
+ * sealed like everything else; readers decide whether one is valid.
  */
 
 export type AclAppendResult =
   | { readonly outcome: "appended"; readonly seq: number }
-  /** Somebody appended first: read on from the follower, rebuild on the new head, try again. */
+  /** Somebody else appended first: read on from the follower, rebuild on the new head, and try again. */
   | { readonly outcome: "conflict" };
 
 const sealAclRecord = (keys: ChannelKeys, record: Uint8Array): Uint8Array =>
@@ -27,10 +27,10 @@ export const openAclRecord = (keys: ChannelKeys, message: Uint8Array): Uint8Arra
 const LINK_PREFIX = utf8ToBytes("svc/place-before/v1\0");
 const SECRET_BYTES = 32;
 
-/** What stands before a place's records, for whoever comes by this place alone: the secret of the place before. */
+/** Stands before a place's records, for a reader who comes by this place alone: the secret of the place before. */
 export const placeLink = (secretBefore: Uint8Array): Uint8Array => concatBytes(LINK_PREFIX, secretBefore);
 
-/** The secret in a link; undefined for whatever else stands in the ACL log. */
+/** The secret in a link; undefined for anything else that stands in the ACL log. */
 export function secretInLink(bytes: Uint8Array): Uint8Array | undefined {
   const isLink =
     bytes.length === LINK_PREFIX.length + SECRET_BYTES &&
@@ -40,14 +40,14 @@ export function secretInLink(bytes: Uint8Array): Uint8Array | undefined {
 
 const ATTEMPTS = 4;
 const RETRY_MS = 250;
-/** How long a lost connection is waited for to learn what became of an append. */
+/** After a lost connection, how long to wait to learn what became of an append. */
 const RECONNECT_WAIT_MS = 15_000;
 
 /**
- * Appends a record behind the message `afterSeq` (the ACL follower's cursor; 0 for an empty log), or not at all. What
- * became of an append whose acknowledgement is lost is told by what the leader has next behind `afterSeq`: this record,
- * another one, or nothing, and then it is sent again. Throws `network.unavailable` when that cannot be found out: the
- * follower then tells later.
+ * Appends a record behind the message `afterSeq` (the ACL follower's cursor; 0 for an empty log), or not at all. If the
+ * acknowledgement is lost, the leader's next message behind `afterSeq` tells what became of the append: it is this record,
+ * or another one, or there is none, and then the record is sent again. Throws `network.unavailable` when that cannot be
+ * found out; the follower tells later.
  */
 export async function appendAclRecord(
   { link, timers }: { readonly link: NatsLink; readonly timers: Timers },

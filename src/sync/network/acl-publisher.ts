@@ -9,7 +9,7 @@ import { placeNote } from "./log-notes.ts";
 import type { SpaceChannel } from "./space-channels.ts";
 
 const ACL_ATTEMPTS = 16;
-/** Records put into one place in one go; the next round goes on. */
+/** Records appended to one place in one go; the next round goes on. */
 const APPENDED_AT_ONCE = 10_000;
 const READ_MS = 10_000;
 
@@ -21,9 +21,9 @@ interface AclPublisherDeps {
 
 export type AclPublisher = ReturnType<typeof createAclPublisher>;
 
-/** What of the ACL goes to the network, which keeps its order. */
+/** Publishes the ACL on the network, which keeps its order. */
 export function createAclPublisher(deps: AclPublisherDeps) {
-  /** Reads the ACL log to its tail; that of a space one is no member of yet is all there is to read. */
+  /** Reads the ACL log to its tail. For a space that this account is no member of yet, that is all there is to read. */
   const read = async ({ channel, ended }: SpaceChannel): Promise<void> => {
     if (channel.state().acl.atTail) return;
     const late = deps.timers.sleep(READ_MS).then(() => "late" as const);
@@ -32,9 +32,9 @@ export function createAclPublisher(deps: AclPublisherDeps) {
   };
 
   /**
-   * Puts the ACL records that a place lacks behind those it has, in the order of the log, and before them the link to the
-   * place before. Then those of branches that lost: an owner's device that never met them gives them a place, since changes
-   * may name them.
+   * Appends to a place the ACL records that it lacks, in the order of the log, and before them the link to the place
+   * before. Then it appends the records of branches that lost: changes may name them, and an owner's device that never met
+   * them has to give them a place.
    */
   const publish = async (replica: Replica, own: SpaceChannel): Promise<void> => {
     for (let attempt = 0, appended = 0; attempt < ACL_ATTEMPTS && appended < APPENDED_AT_ONCE; ) {
@@ -61,21 +61,21 @@ interface AclAppenderDeps {
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
 }
 
-/** Puts this account's records behind the last one that everybody sees. */
+/** Appends this account's records behind the last one that everybody sees. */
 export function createAclAppender(deps: AclAppenderDeps) {
   const append = async (replica: Replica, build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> => {
     for (let attempt = 0; attempt < ACL_ATTEMPTS; attempt++) {
       const own = await deps.toPresent(replica);
       if (!own) throw svcError("network.unavailable");
-      // In one turn: what is drafted knows everything up to there, and stands in this place or nowhere.
+      // In one turn of the loop: what is drafted knows everything up to this record, and stands in this place or nowhere.
       const behind = own.channel.aclSeq();
       const made = replica.acl.draft(build, options);
       if (!made) return undefined;
       if (replica.presentKeyId() !== own.keyId) continue;
-      await replica.acl.keepUntold(made);
+      await replica.acl.keepUnnotified(made);
       try {
         if ((await own.channel.appendAcl(made.bytes, behind)).outcome === "conflict") {
-          await replica.acl.forgetUntold(made);
+          await replica.acl.forgetUnnotified(made);
           continue;
         }
       } catch (error) {
@@ -92,7 +92,7 @@ export function createAclAppender(deps: AclAppenderDeps) {
     append,
     /**
      * What this account could only propose while the network was away takes effect now, behind the last record that
-     * everybody sees. One that somebody else's record made impossible meanwhile is forgotten.
+     * everybody sees. A proposal that somebody else's record has made impossible meanwhile is forgotten.
      */
     async publishProposals(replica: Replica): Promise<void> {
       for (const build of await replica.acl.ownProposals()) {

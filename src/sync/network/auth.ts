@@ -17,8 +17,8 @@ export interface NetworkCredentials {
 }
 
 /**
- * How a connection authenticates: the creds file if there is one, else the login in the URL, else the account's nkey.
- * A server that asks for nothing gets nothing: the key signs a nonce only where one was sent.
+ * How a connection authenticates: by the creds file if there is one, else by the login in the URL, else by the account's
+ * nkey. If a server asks for nothing, it gets nothing: the key signs a nonce only where one was sent.
  */
 export function authOptions(servers: NetworkServers, credentials: NetworkCredentials): ConnectionOptions {
   const options: ConnectionOptions = { servers: [...servers.servers] };

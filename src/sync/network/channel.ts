@@ -2,10 +2,10 @@ import type { Log } from "../../base/log.ts";
 import type { Timers } from "../../base/timers.ts";
 import type { SvcError } from "../../protocol/errors.ts";
 import { type AclAppendResult, appendAclRecord, openAclRecord } from "./acl-append.ts";
-import { openBundle } from "./bundle.ts";
 import type { StoredMessage } from "./direct-read.ts";
 import type { LogCursor } from "./log-cursor.ts";
 import { createLogFollower, type LogFollower, type LogState } from "./log-follower.ts";
+import { openLogMessage } from "./log-message.ts";
 import { createLogPublisher, type PublisherSource, type PublisherState } from "./log-publisher.ts";
 import type { NatsLink } from "./nats-link.ts";
 import { networkFailure } from "./network-error.ts";
@@ -19,17 +19,17 @@ interface StoredItem {
 
 interface StoredAclRecord {
   readonly bytes: Uint8Array;
-  /** Its place in the stream: what an append names as its predecessor. */
+  /** Its place in the stream, which an append names as its predecessor. */
   readonly seq: number;
 }
 
 /**
- * What a space lends to its channel. Deliveries come one at a time for each log, in the log's order, own items included;
- * they are to be stored together with the cursor in one transaction, and count as confirmed by the network from then
- * on. After a reset nothing is confirmed any more until it is delivered again under the cursor's new generation.
+ * What a space lends to its channel. Deliveries come one at a time for each log, in the log's order, own items included.
+ * They are to be stored in one transaction with the cursor, and from then on count as confirmed by the network. After a
+ * reset nothing is confirmed until it is delivered again under the cursor's new generation.
  */
 export interface ChannelPort extends PublisherSource {
-  /** Where the ACL log of this place ends, as a sequence of the stream: what both logs hold behind it does not count. */
+  /** Where the ACL log of this place ends, as a sequence of the stream. Nothing behind it counts, in either log. */
   lastSeq?(): number | undefined;
   /** `messages`: how many they came in. */
   deliverItems(items: readonly StoredItem[], cursor: LogCursor, messages: number): Promise<void>;
@@ -42,7 +42,7 @@ export interface ChannelPort extends PublisherSource {
 
 interface ChannelState {
   readonly phase: "offline" | "syncing" | "live" | "failing";
-  /** Both logs were read to the tail that their leader named, and through all that was announced since. */
+  /** Both logs were read to the tail that their leader named, and on through everything that was announced since. */
   readonly atTail: boolean;
   /** When both were at their tail last, Unix milliseconds. */
   readonly checkedAtMs?: number;
@@ -52,9 +52,9 @@ interface ChannelState {
   readonly items: LogState;
   readonly acl: LogState;
   readonly publisher: PublisherState;
-  /** Messages skipped because they do not open: not from anybody who holds the secret. */
+  /** Messages skipped because they do not open: their authors do not hold the secret. */
   readonly junk: number;
-  /** How often the store turned out to be another one, or an older one, than had been read. */
+  /** How often the store turned out to be another one, or an older one, than the one that was read. */
   readonly resets: number;
   /** When the store's stream was made. */
   readonly storeCreated?: string;
@@ -62,7 +62,10 @@ interface ChannelState {
 
 const BEHIND_PAGE = { maxMessages: 500, maxBytes: 2 << 20 };
 
-/** A space's place on the network: two logs, read to the end and followed, and what this device has to add to them. */
+/**
+ * A space's place on the network: two logs, which are read to the end and followed, and to which this device appends what
+ * it has to add.
+ */
 export interface Channel extends AsyncDisposable {
   readonly keys: ChannelKeys;
   state(): ChannelState;
@@ -78,8 +81,9 @@ export interface Channel extends AsyncDisposable {
   /** The sequence of the last record delivered. */
   aclSeq(): number;
   /**
-   * Appends behind the record of this sequence, the last one delivered when nothing is said. A conflict means that others came
-   * first and were delivered meanwhile. What was built on the log as it was is to be put behind what it was built on.
+   * Appends behind the record of this sequence, or behind the last one delivered if none is given. A conflict means that
+   * others came first; their records have been delivered meanwhile. A record that was built on the log as it was is to be
+   * appended behind the record that it was built on.
    */
   appendAcl(record: Uint8Array, behindSeq?: number): Promise<AclAppendResult>;
   /** Changes delivered that stand behind a sequence of the stream. */
@@ -160,9 +164,9 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
   const openItems = (messages: readonly StoredMessage[]): StoredItem[] => {
     const items: StoredItem[] = [];
     for (const message of messages) {
-      const bundle = openBundle(keys.sealKey, itemsSubject, message.data);
-      if (!bundle) junk++;
-      for (const bytes of bundle ?? []) items.push({ bytes });
+      const opened = openLogMessage(keys.sealKey, itemsSubject, message.data);
+      if (!opened) junk++;
+      for (const bytes of opened ?? []) items.push({ bytes });
     }
     return items;
   };
@@ -231,7 +235,7 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
     [Symbol.asyncDispose]: async () => {
       closing.abort();
       for (const stop of stopWatching) stop();
-      // All at once: what one of them waits for may have ended with the others, and is then nothing to warn of.
+      // All at once: if one of them waits for something that ended with the others, that is nothing to warn of.
       await Promise.all([publisher, itemsFollower, aclFollower].map((part) => part[Symbol.asyncDispose]()));
     },
   };

@@ -11,8 +11,8 @@ import { type ChannelKeys, chunkSubject, FILE_STREAM } from "./subjects.ts";
 export type ChunkKeys = Pick<ChannelKeys, "chunkKey" | "sealKey">;
 
 /**
- * Where in the store a chunk was put: proof, later, that the store is still the one that took it. A store that was wiped or
- * restored from an older copy has something else in that place, or nothing.
+ * Where in the store a chunk was put. Later this proves that the store is still the one that took it: a store that was
+ * wiped, or restored from an older copy, has something else in that place, or nothing.
  */
 export interface ChunkPlaceInStore {
   /** When the stream was made, as its leader says. */
@@ -22,12 +22,12 @@ export interface ChunkPlaceInStore {
 }
 
 /**
- * File chunks by content. A chunk is a message on a write-once subject that is a keyed hash of its digest, so storing it
- * again costs nothing and nobody can replace it. NATS's own object store is not used: it overwrites by roll-up, and
- * whoever may roll up may erase.
+ * File chunks by content. A chunk is a message on a write-once subject, which is a keyed hash of the chunk's digest. So
+ * storing it again costs nothing and nobody can replace it. NATS's own object store is not used: it overwrites by roll-up,
+ * and a client that may roll up may erase.
  */
 export interface ChunkStore {
-  /** Number of the connection that is up: what was put over another one may have gone to another store. */
+  /** Number of the present connection. What was put over another connection may have gone to another store. */
   connection(): number | undefined;
   /**
    * Stores a chunk (already sealed for its readers) and reads it back: when this answers a place, the store acknowledged it
@@ -46,7 +46,7 @@ export interface ChunkStore {
 
 /** A chunk and its seal fit a message of 1 MiB with room for headers. */
 export const CHUNK_BYTES_MAX = (1 << 20) - 4096 - SEAL_OVERHEAD_BYTES;
-/** Subjects tried for one chunk: somebody with the channel's secret can occupy one with junk. */
+/** Subjects tried for one chunk, because anybody with the channel's secret can occupy a subject with junk. */
 const ATTEMPTS = 3;
 /** What a publish takes beside the payload. */
 const FRAME_BYTES = 1024;
@@ -60,7 +60,7 @@ export function createChunkStore(link: NatsLink): ChunkStore {
 
   const read = async (epoch: NatsEpoch, keys: ChunkKeys, digest: Uint8Array, attempt: number) => {
     const subject = chunkSubject(keys, digest, attempt);
-    // Whatever a replica gives is checked against the digest, so only its "not found" needs the leader's word.
+    // Whatever a replica gives is checked against the digest, so only "not found" needs the leader's word.
     const found =
       (await epoch.reader.last(FILE_STREAM, subject)) ?? (await readFromLeader(epoch.jsm, FILE_STREAM, subject, 1));
     if (!found) return "absent";
@@ -80,7 +80,7 @@ export function createChunkStore(link: NatsLink): ChunkStore {
     );
   };
 
-  /** Whether the subject took it; what JetStream refuses may be there already, or have no room. */
+  /** Whether the subject took it. If JetStream refuses, the chunk may be there already, or there is no room. */
   const publish = async (
     epoch: NatsEpoch,
     subject: string,

@@ -25,8 +25,9 @@ export interface CopyWatchDeps {
 
 /**
  * Notices over the network that another process runs with this device's key. Each says, to those who listen for the same
- * peer id, the random name of its run and that of the other it heard last. Who hears its own run named by another knows that
- * the other has heard it, so runs now: what was said to a run before, or is sent again, names another.
+ * peer id, the random name of its run and the name of the other run that it heard last. A process that hears its own run
+ * named knows that the other has heard it, and so runs now; a notice to an earlier run, or one that is replayed, names
+ * another.
  */
 export function watchForCopies(deps: CopyWatchDeps): Disposable {
   const { store, peerId } = deps;
@@ -47,7 +48,7 @@ export function watchForCopies(deps: CopyWatchDeps): Disposable {
     if (equalBytes(said.heard, instance)) deps.seen();
     const isNew = bytesToHex(said.instance) !== bytesToHex(heard);
     heard = said.instance;
-    // Two that hear each other would else answer for ever.
+    // Otherwise two that hear each other would answer for ever.
     if (!isNew || performance.now() - answeredMs < ANSWER_GAP_MS) return;
     answeredMs = performance.now();
     say();

@@ -7,12 +7,12 @@ import type { NetworkStore } from "./network-store.ts";
 const FIND_MS = 10_000;
 /** Places that are looked into for one space. */
 const PLACES_MAX = 4096;
-/** Links of one place that are followed: whoever knows the place can have put false ones there. */
+/** How many links of one place are followed: anybody who knows the place can have put false ones there. */
 const LINKS_MAX = 4;
 
 /**
- * Parts that are read of one place: whoever ever knew it can have filled it behind its end. Who follows the space then reads
- * on, should it have been the space's members.
+ * How many parts of one place are read: anybody who ever knew it can have filled it behind its end. If the space turns out
+ * to be ours, following it reads the rest.
  */
 const PARTS_MAX = 2;
 
@@ -23,8 +23,8 @@ interface Found {
 
 /**
  * The records of the ACL log of a space that is not held here, from the root on and otherwise unjudged; undefined when
- * there are none. From the place given it goes back to the first, by the links, and forward as far as the log gives the
- * holder of one of the seeds the next read key. Of the space's content nothing is read.
+ * there are none. From the given place it goes back to the first place, by the links, and forward as far as the log gives
+ * the holder of one of the seeds the next read key. Nothing of the space's content is read.
  */
 export async function findAcl(
   store: Pick<NetworkStore, "openChannel">,
@@ -74,14 +74,14 @@ async function readPlace(
     transportSecret,
     port: {
       outgoing: async () => ({ items: [], exact: false }),
-      // The content is not for us yet: nothing of it is taken in, and reading on is not waited for.
+      // The content is not for us yet: nothing of it is taken in, and the reader does not wait for it.
       deliverItems: () => read.promise,
       resetItems: async () => {},
       async deliverAcl(delivered) {
         for (const { bytes } of delivered) {
           const link = secretInLink(bytes);
           if (link && links.length < LINKS_MAX) links.push(link);
-          // Anybody who knows the place can fill it: what comes behind so much is not read.
+          // Anybody who knows the place can fill it, so nothing beyond this much is read.
           if (link || size > SYNC_BOUNDS.aclBytes) continue;
           size += bytes.length + SYNC_BOUNDS.aclRecordCost;
           records.push(new Uint8Array(bytes));
@@ -96,7 +96,7 @@ async function readPlace(
     },
   });
   if (!isClosed()) {
-    const unread = () => undefined; // what was read until then is what there is
+    const unread = () => undefined; // then what was read until now is all there is
     await Promise.race([channel.readAcl().catch(unread), full.promise, Bun.sleep(FIND_MS)]);
   }
   read.resolve();

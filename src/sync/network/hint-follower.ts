@@ -25,8 +25,8 @@ interface HintFollowerDeps {
 }
 
 /**
- * Takes in what the log says at places of a space that no read key leads to yet: for devices that hold its root alone, and
- * whoever was removed and is a member again.
+ * Takes in what the log says at places of a space that no read key leads to yet. Devices that hold only the root need it,
+ * and accounts that were removed and are members again.
  */
 export function createHintFollower({ store, clock, placesOf, hintsOf, isClosed }: HintFollowerDeps) {
   const lookedAtMs = new Map<string, number>();

@@ -4,10 +4,10 @@ import { sha256 } from "../../crypto/hash.ts";
 import { isJsonObject } from "../../protocol/json.ts";
 
 /**
- * How far a log has been read, and proof that it is still that log. A sequence number alone says nothing about a store
- * that was wiped or restored from an older copy and has grown again since: the same number then names another message.
- * So a cursor also holds a digest of the message it stands on. Logs only grow, and a seal has a random nonce: the same
- * message at the same place means the same log up to there.
+ * How far a log has been read, and proof that it is still that log. A sequence number alone proves nothing: after a store
+ * was wiped or restored from an older copy and has grown again, the same number names another message. So a cursor also
+ * holds a digest of the message at which it stands. Logs only grow, and a seal has a random nonce: the same message in the
+ * same place means the same log up to there.
  */
 export interface LogCursor {
   readonly v: 1;
@@ -23,7 +23,7 @@ export const startCursor = (): LogCursor => ({ v: 1, generation: bytesToHex(rand
 
 export const messageDigest = (message: Uint8Array): string => bytesToHex(sha256(message).subarray(0, 16));
 
-/** Whether what the log has where a cursor stands is what was read there. */
+/** Whether the log still has, where a cursor stands, what was read there. */
 export const isAnchor = (message: { seq: number; data: Uint8Array } | undefined, cursor: LogCursor): boolean =>
   message !== undefined && message.seq === cursor.seq && messageDigest(message.data) === cursor.digest;
 

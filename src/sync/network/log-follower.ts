@@ -16,13 +16,13 @@ interface LogAddress {
 
 interface LogSink {
   /**
-   * Takes messages in the log's order, junk among them, and the cursor behind them. To be stored in one transaction;
-   * the next page is read when the promise resolves. A rejection is retried with the same messages.
+   * Takes messages in the log's order, junk included, and the cursor behind them, all to be stored in one transaction. The
+   * next page is read when the promise resolves; after a rejection the same messages are given again.
    */
   deliver(messages: readonly StoredMessage[], cursor: LogCursor): Promise<void>;
   /**
-   * The log no longer holds the message the cursor stands on: the store was wiped, restored from an older copy, or is
-   * another one. A reading begins at its start, and nothing that was confirmed before is confirmed.
+   * The log no longer holds the message at which the cursor stands: the store was wiped, was restored from an older copy,
+   * or is another one. Reading begins again at the start, and nothing that was confirmed before is confirmed.
    */
   reset(cursor: LogCursor): Promise<void>;
   /** The state changed. */
@@ -32,7 +32,7 @@ interface LogSink {
 export interface LogState {
   /** `verifying` until the cursor was found to stand on the log; `following` afterwards. */
   readonly phase: "offline" | "verifying" | "following" | "failing";
-  /** The stream's leader said so on this connection, and all that was announced since was delivered. */
+  /** The stream's leader said so on this connection, and everything announced since was delivered. */
   readonly atTail: boolean;
   /** When it said so last, Unix milliseconds; kept while offline. */
   readonly checkedAtMs?: number;
@@ -49,12 +49,12 @@ export interface LogFollower extends AsyncDisposable {
   /** Compares the cursor with the log again: the stream may not be what it was. */
   reverify(): void;
   /**
-   * Resolves when the leader, asked after this call, said that nothing is missing here and all was delivered. Rejects
-   * with what kept it from that: the loss of the connection, a refusal, a sink that failed.
+   * Resolves when the leader, asked after this call, said that nothing is missing here, and everything was delivered.
+   * Rejects with what prevented that: a lost connection, a refusal, or a sink that failed.
    */
   checkTail(): Promise<void>;
   /**
-   * Resolves when a message of this sequence, or a later one, was delivered, or the leader said that there is none (the
+   * Resolves when a message of this sequence or a later one was delivered, or the leader said that there is none (the
    * cursor tells which). Rejects as `checkTail`.
    */
   reached(seq: number): Promise<void>;
@@ -70,9 +70,12 @@ export interface LogFollowerDeps {
   readonly log: Log;
   readonly timers: Timers;
   readonly nowMs: () => number;
-  /** A log to be read to its tail before this one is begun: what its messages are judged by. */
+  /** A log that has to be read to its tail before this one is begun: this log's messages are judged by what it says. */
   readonly after?: LogFollower;
-  /** Everything up to the tail is delivered at once, however many pages it takes: what it says in between was never so. */
+  /**
+   * Everything up to the tail is delivered at once, however many pages that takes, so that no state in between is ever
+   * taken for the truth.
+   */
   readonly whole?: boolean;
   /** The last sequence that counts: the log is read as if it ended there. Undefined while it has no end. */
   readonly lastSeq?: () => number | undefined;
@@ -80,15 +83,18 @@ export interface LogFollowerDeps {
 
 const PAGE = { maxMessages: 500, maxBytes: 2 << 20 };
 /**
- * What is gathered of a log that is delivered whole; with more it comes in parts of this size. So of what somebody put behind
- * the end of a place no more is read than of one part and the pages that were on their way.
+ * How much of a log is gathered that is delivered whole; a longer log comes in parts of this size. Of junk behind the end
+ * of a place no more than one part is read, and the pages that were on their way.
  */
 const WHOLE_BYTES_MAX = 4 << 20;
 const RETRY_FIRST_MS = 250;
 const RETRY_MAX_MS = 30_000;
-/** On a cluster the interest in hints spreads for a moment; what was appended meanwhile is fetched by asking again. */
+/**
+ * On a cluster it takes a moment until all servers know that hints are wanted; the follower asks again for what was
+ * appended meanwhile.
+ */
 const SECOND_LOOK_MS = 2000;
-/** How often a log is asked for where the server lets nobody listen to hints. */
+/** How often a log is asked for where the server does not let clients listen to hints. */
 const HINTLESS_POLL_MS = 5000;
 
 interface Waiter {
@@ -98,9 +104,9 @@ interface Waiter {
 }
 
 /**
- * Follows a log without leaving anything on the server: pages are read by direct get, from the cursor on, whenever a
- * hint, a poll or a caller says that there may be more. The leader is asked before anything is called complete, because
- * direct gets are answered by replicas that may lag.
+ * Follows a log without leaving anything on the server: pages are read by direct get, from the cursor on, whenever a hint,
+ * a poll or a caller says that there may be more. Direct gets are answered by replicas that may lag, so the leader is asked
+ * before anything is called complete.
  */
 export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   const { link, address, sink, nowMs } = deps;
@@ -112,7 +118,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   /** The leader confirmed the tail on this connection. */
   let confirmed = false;
   let announced = 0;
-  /** Counts questions put to the leader; a waiter wants one begun after it came. */
+  /** Counts questions put to the leader; a waiter needs one that begins after its own call. */
   let checksBegun = 0;
   let checksDone = 0;
   let checkWanted = 1;
@@ -155,9 +161,9 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     settleWaiters();
   };
   const lastSeq = (): number => deps.lastSeq?.() ?? Number.MAX_SAFE_INTEGER;
-  /** The message that follows those read, where it was met and does not count. */
+  /** The message behind those that were read, where it was met, which does not count. */
   let beyondSeq = 0;
-  /** What stands further on does not count. */
+  /** Nothing further on counts. */
   const hasEnded = (): boolean => Math.max(readUpto(), beyondSeq - 1) >= lastSeq();
   const gather = async (read: readonly StoredMessage[], pending: number) => {
     const messages = read.filter(({ seq }) => seq <= lastSeq());
@@ -176,20 +182,20 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     beyondSeq = 0;
   };
 
-  /** Finds the cursor's message in the log, or begins anew. What the replica sent along is delivered at once. */
+  /** Finds the cursor's message in the log, or begins anew. What the replica sent along with it is delivered at once. */
   const verify = async (epoch: NatsEpoch) => {
     if (cursor.seq > 0) {
       const page = await epoch.reader.page(stream, subject, cursor.seq, PAGE);
       const anchor = page.messages[0];
       if (isAnchor(anchor, cursor)) await gather(page.messages.slice(1), page.pending);
-      // A replica may lag or be about to be overwritten; what the leader has is what counts.
+      // A replica may lag, or is about to be overwritten; the leader's answer counts.
       else if (!isAnchor(await readFromLeader(epoch.jsm, stream, subject, cursor.seq), cursor)) await restart();
     }
     verified = true;
     setState({ phase: "following", error: undefined });
   };
 
-  /** While a page is delivered the next is on its way. */
+  /** While a page is delivered, the next is on its way. */
   const readPages = async (epoch: NatsEpoch) => {
     const read = (fromSeq: number) => epoch.reader.page(stream, subject, fromSeq, PAGE);
     for (let reading = hasEnded() ? undefined : read(readUpto() + 1); reading; ) {
@@ -198,7 +204,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       const isLast = !last || page.pending === 0 || last.seq >= lastSeq() || closing.signal.aborted;
       if (!isLast) {
         reading = read(last.seq + 1);
-        reading.catch(() => {}); // told when it is waited for
+        reading.catch(() => {}); // its failure shows when it is awaited
       }
       await gather(page.messages, page.pending);
       if (isLast || closing.signal.aborted) return;

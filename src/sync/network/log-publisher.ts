@@ -2,8 +2,8 @@ import type { Log } from "../../base/log.ts";
 import type { Timers } from "../../base/timers.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
-import { BUNDLE_ITEMS_MAX, BUNDLE_TARGET_BYTES, MESSAGE_OVERHEAD_BYTES, sealBundle } from "./bundle.ts";
 import type { LogFollower } from "./log-follower.ts";
+import { MESSAGE_ITEMS_MAX, MESSAGE_OVERHEAD_BYTES, MESSAGE_TARGET_BYTES, sealLogMessage } from "./log-message.ts";
 import type { NatsEpoch, NatsLink } from "./nats-link.ts";
 import { isConflict, networkFailure } from "./network-error.ts";
 import { pause } from "./pause.ts";
@@ -63,7 +63,7 @@ interface Unsure {
 }
 
 /**
- * Publishes what the source has, one bundle at a time, and only with the log read to its tail: so what a lost
+ * Publishes what the source has, one message at a time, and only with the log read to its tail: so what a lost
  * acknowledgement left stored is seen before it would be published twice. Nothing counts as stored because it was
  * acknowledged; it counts when the follower delivers it.
  */
@@ -85,8 +85,8 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
 
   const nextMessage = async (epoch: NatsEpoch): Promise<Unsure | undefined> => {
     const maxMessage = (epoch.nc.info?.max_payload ?? 1 << 20) - MESSAGE_OVERHEAD_BYTES;
-    const maxBytes = Math.min(BUNDLE_TARGET_BYTES, maxMessage);
-    const batch = await source.outgoing({ maxItems: BUNDLE_ITEMS_MAX, maxBytes });
+    const maxBytes = Math.min(MESSAGE_TARGET_BYTES, maxMessage);
+    const batch = await source.outgoing({ maxItems: MESSAGE_ITEMS_MAX, maxBytes });
     const items = fitting(batch.items, maxBytes);
     if (items.length === 0) return undefined;
     if (items[0]!.length > maxMessage) {
@@ -103,7 +103,7 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
     if (sameRounds >= STUCK_ROUNDS) {
       throw svcError("network.unavailable", undefined, "The network acknowledges changes but does not give them back");
     }
-    return { message: sealBundle(keys.sealKey, subject, items), id, digests, exact: batch.exact };
+    return { message: sealLogMessage(keys.sealKey, subject, items), id, digests, exact: batch.exact };
   };
 
   /** One message. False when there was nothing to publish. */
@@ -111,7 +111,7 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
     if (unsure) {
       // Read to the tail: if it was stored after all, the source no longer lists its items. Only then send it again.
       await follower.checkTail();
-      const still = await source.outgoing({ maxItems: BUNDLE_ITEMS_MAX, maxBytes: BUNDLE_TARGET_BYTES });
+      const still = await source.outgoing({ maxItems: MESSAGE_ITEMS_MAX, maxBytes: MESSAGE_TARGET_BYTES });
       const waiting = new Set(still.items.map((item) => sha256(item).toHex()));
       if (!unsure.digests.every((digest) => waiting.has(digest.toHex()))) unsure = undefined;
     } else if (!follower.state().atTail) await follower.checkTail();
@@ -183,7 +183,7 @@ function fitting(items: readonly Uint8Array[], maxBytes: number): readonly Uint8
   let count = 0;
   for (const item of items) {
     bytes += 4 + item.length;
-    if (count > 0 && (bytes > maxBytes || count === BUNDLE_ITEMS_MAX)) break;
+    if (count > 0 && (bytes > maxBytes || count === MESSAGE_ITEMS_MAX)) break;
     count++;
   }
   return items.slice(0, count);

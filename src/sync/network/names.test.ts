@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { utf8ToBytes } from "../../base/bytes.ts";
 import { publicKeyOfSeed } from "../../crypto/private-key.ts";
-import { BUNDLE_ITEMS_MAX, openBundle, sealBundle } from "./bundle.ts";
 import { messageDigest, parseLogCursor, startCursor } from "./log-cursor.ts";
+import { MESSAGE_ITEMS_MAX, openLogMessage, sealLogMessage } from "./log-message.ts";
 import { parseNetworkUrl } from "./network-url.ts";
 import { createNetworkKey } from "./nkey.ts";
 import {
@@ -66,31 +66,31 @@ describe("subjects", () => {
   });
 });
 
-describe("bundles", () => {
+describe("messages of a log", () => {
   const keys = deriveChannelKeys(secret(1));
   const items = [utf8ToBytes("one"), new Uint8Array(0), new Uint8Array(5000).fill(9)];
 
   test("items come back in order, under their key and subject only", () => {
-    const sealed = sealBundle(keys.sealKey, "svc.log.0.t.c", items);
-    expect(openBundle(keys.sealKey, "svc.log.0.t.c", sealed)).toEqual(items);
-    expect(openBundle(keys.sealKey, "svc.log.0.other.c", sealed)).toBeUndefined();
-    expect(openBundle(deriveChannelKeys(secret(2)).sealKey, "svc.log.0.t.c", sealed)).toBeUndefined();
+    const sealed = sealLogMessage(keys.sealKey, "svc.log.0.t.c", items);
+    expect(openLogMessage(keys.sealKey, "svc.log.0.t.c", sealed)).toEqual(items);
+    expect(openLogMessage(keys.sealKey, "svc.log.0.other.c", sealed)).toBeUndefined();
+    expect(openLogMessage(deriveChannelKeys(secret(2)).sealKey, "svc.log.0.t.c", sealed)).toBeUndefined();
   });
 
   test("every truncation and every flipped byte is junk", () => {
-    const sealed = sealBundle(keys.sealKey, "s", [utf8ToBytes("one")]);
+    const sealed = sealLogMessage(keys.sealKey, "s", [utf8ToBytes("one")]);
     for (let length = 0; length < sealed.length; length++) {
-      expect(openBundle(keys.sealKey, "s", sealed.subarray(0, length))).toBeUndefined();
+      expect(openLogMessage(keys.sealKey, "s", sealed.subarray(0, length))).toBeUndefined();
       const flipped = sealed.slice();
       flipped[length]! ^= 1;
-      expect(openBundle(keys.sealKey, "s", flipped)).toBeUndefined();
+      expect(openLogMessage(keys.sealKey, "s", flipped)).toBeUndefined();
     }
   });
 
-  test("a bundle takes at most its number of items", () => {
-    const many = Array.from({ length: BUNDLE_ITEMS_MAX }, () => Uint8Array.of(1));
-    expect(openBundle(keys.sealKey, "s", sealBundle(keys.sealKey, "s", many))).toHaveLength(BUNDLE_ITEMS_MAX);
-    expect(() => sealBundle(keys.sealKey, "s", [...many, Uint8Array.of(1)])).toThrow(RangeError);
+  test("a message takes at most its number of items", () => {
+    const many = Array.from({ length: MESSAGE_ITEMS_MAX }, () => Uint8Array.of(1));
+    expect(openLogMessage(keys.sealKey, "s", sealLogMessage(keys.sealKey, "s", many))).toHaveLength(MESSAGE_ITEMS_MAX);
+    expect(() => sealLogMessage(keys.sealKey, "s", [...many, Uint8Array.of(1)])).toThrow(RangeError);
   });
 });
 

@@ -71,7 +71,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     await followHints(replica);
     const own = await toPresent(replica);
     if (!own || own.isPast) return;
-    await replica.acl.forgetUntoldInVain();
+    await replica.acl.forgetUnnotifiedInVain();
     if (!(await roundAsMember(replica, own, timers))) return;
     await flush(replica, own);
     const { phase, atTail } = own.channel.state();

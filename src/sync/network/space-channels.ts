@@ -11,29 +11,29 @@ export interface SpaceChannel {
   readonly spaceId: SpaceId;
   /** The epoch whose place it is. */
   readonly keyId: string;
-  /** Aborted when the space has ended or gone on to another place, or is read anew: nothing is waited for then. */
+  /** Aborted when the space has ended, has gone on to another place, or is read anew; nothing is waited for then. */
   readonly ended: AbortController;
   readonly channel: Channel;
-  /** Where the place ends, once the record is met that begins the next. */
+  /** Where the place ends, known once the record is met that begins the next. */
   end: PlaceEnd | undefined;
-  /** The log goes on in another place: this one is read to its end, and nothing more is put there. */
+  /** The log goes on in another place: this one is read to its end, and nothing more is appended to it. */
   isPast: boolean;
   /** There are places before this one. */
   readonly hasOld: boolean;
-  /** On which connection those were found to be there still. */
+  /** The connection on which those places were last found to be there still. */
   lookedBackIn: number | undefined;
-  /** Some of what the log holds of members had no room here, and is missed. */
+  /** Changes of members in the log had no room here, and are missed. */
   leftOut: boolean;
   /** Resolved and made anew whenever the channel's state may have changed. */
   changed: PromiseWithResolvers<void>;
-  /** Why the channel failed when it was heard of last; empty while it does not. */
+  /** Why the channel failed when it last reported; empty while it does not fail. */
   fault: string;
   /** Changes of others up to this number were here at `othersSinceMs`. */
   othersUpto: number;
   othersSinceMs: number;
-  /** Changes a message had lately, to tell how many are missing by the number of messages. */
+  /** How many changes a message held lately; the number of missing changes is estimated from the number of messages. */
   perMessage: number;
-  /** Calls off what wakes the publisher when what others wrote may be published from here. */
+  /** Cancels the wake-up of the publisher for the time when it may publish changes of others. */
   endOthersTimer: (() => void) | undefined;
 }
 
@@ -47,8 +47,8 @@ export function tellChanged(own: SpaceChannel): void {
 const ROLE_POLL_MS = 300;
 
 /**
- * One round of a place's channel. False when this account is no member any more: of what the place holds nothing is taken in
- * until it is one again, and that is not waited for.
+ * One round of a place's channel. False when this account is no member any more: until it is one again nothing of the
+ * place's content is taken in, and the round does not wait for that.
  */
 export async function roundAsMember(replica: Replica, { channel }: SpaceChannel, timers: Timers): Promise<boolean> {
   const round = channel.round().then(() => "done" as const);
@@ -62,26 +62,26 @@ interface SpaceChannelsDeps {
   readonly store: Pick<NetworkStore, "openChannel">;
   /** Secret of the invite by which this account joins the space, if it does. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
-  /** What the space lends to its channel. `own` is there before anything is asked of the port. */
+  /** What the space lends to its channel. `own` is set before anything is asked of the port. */
   portOf(spaceId: SpaceId, ended: AbortSignal, own: () => SpaceChannel): ChannelPort;
 }
 
-/** The channels of the spaces that are followed on the network, one a space: at the place that is to be read next. */
+/** The channels of the spaces that are followed on the network: one a space, at the place that is to be read next. */
 export type SpaceChannels = ReturnType<typeof createSpaceChannels>;
 
 export function createSpaceChannels(deps: SpaceChannelsDeps) {
   const channels = new Map<SpaceId, SpaceChannel>();
-  /** Of each the copy of its space that is open, or was last. */
+  /** For each space the copy of it that is open, or was last. */
   const copies = new Map<SpaceId, Replica>();
-  /** Copies that have ended: a space that comes anew has a database of its own, of which their cursors say nothing. */
+  /** Copies that have ended. A space that is joined again has a new database, and their cursors say nothing of that. */
   const endedCopies = new WeakSet<Replica>();
   let closed = false;
 
   const places = (replica: Replica): Place[] => replica.places(deps.inviteSeedOf(replica.id));
 
   /**
-   * The place to be at: the oldest that was not read to its end. Who is no member yet has nothing to read, and goes as far
-   * as the log leads it.
+   * The place to be at: the oldest that was not read to its end. An account that is no member yet reads no content, and
+   * goes as far as the log leads it.
    */
   const toRead = (replica: Replica): Place | undefined => {
     const known = places(replica).filter(({ secret }) => secret !== undefined);
@@ -89,7 +89,7 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
     return unread ?? known.at(-1);
   };
 
-  /** Of each space the places that were read to their end, by the record that ends them: there may be hundreds. */
+  /** For each space the places that were read to their end, by the record that ends them: there may be hundreds. */
   const readBySpace = new WeakMap<Replica, Map<string, string>>();
   const isRead = (replica: Replica, place: Place): boolean => {
     const ending = place.ending;
@@ -165,7 +165,7 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
     },
     /** It is opened anew when it is asked for again. */
     forget,
-    /** All its places are read again from what is noted of them. */
+    /** All its places are read again, beginning from what is noted of them. */
     async readAgain(replica: Replica): Promise<void> {
       readBySpace.delete(replica);
       await forget(replica.id);

@@ -14,10 +14,10 @@ import { hasLost, notePlace, type PlaceEnd, putLeftOut, putLost, putRefilling } 
 import { outgoingOf } from "./outgoing-changes.ts";
 import { type SpaceChannel, tellChanged } from "./space-channels.ts";
 
-/** What others wrote and published themselves a moment ago need not be published again from here. */
+/** Changes that others wrote a moment ago, and publish themselves, need not be published from here. */
 const OTHERS_FIRST_MS = 10_000;
 const ADMISSION_POLL_MS = 300;
-/** Between a space's end in its row and the word of it. */
+/** Time between a space's end in its row and the event that reports it. */
 const ENDING_MS = 5_000;
 
 export interface SpacePortDeps extends TransportHost {
@@ -37,7 +37,7 @@ export function createSpacePort(
 ): ChannelPort {
   const { book, log, timers } = deps;
 
-  /** What ended is not opened again: whoever asks waits until it hears of that, and goes quietly. */
+  /** A space that ended is not opened again: a caller waits until the event of its end comes, and then ends quietly. */
   const withSpace = <T>(work: (replica: Replica) => Promise<T>): Promise<T> =>
     deps.hold(spaceId, async () => {
       const replica = ended.aborted ? undefined : await deps.open(spaceId);
@@ -46,7 +46,7 @@ export function createSpacePort(
       throw svcError("space.not_found", { spaceId });
     });
 
-  /** Nothing of a space's content is taken in before this account is a member: it could not be opened. */
+  /** Nothing of a space's content is taken in before this account is a member, since it could not be opened. */
   const untilAdmitted = async (): Promise<void> => {
     while (await withSpace(async (replica) => replica.role() === "none")) {
       await Promise.race([aborted(ended), timers.sleep(ADMISSION_POLL_MS)]);
@@ -54,11 +54,11 @@ export function createSpacePort(
     }
   };
 
-  /** Logged once of each space: anybody who knows its name on the network can put anything there. */
+  /** Logged once for each space: anybody who knows its name on the network can put anything there. */
   const refusedOnce = (reason: string): void =>
     deps.rateLimited.warn(spaceId, "sync: what the network held was refused", { spaceId, reason });
 
-  /** Some of what was read had no room: it is read again once there is. */
+  /** Some of what was read had no room here; it is read again once there is room. */
   const noteLeftOut = (write: ReplicaWrite, replica: Replica, taken: Taken): void => {
     if (taken.refused + taken.strange > 0) putLeftOut(write, replica, taken);
     if (taken.refused > 0) own().leftOut = true;
@@ -123,7 +123,7 @@ export function createSpacePort(
       withSpace(async (replica) => {
         const links = delivered.flatMap(({ bytes }) => secretInLink(bytes) ?? []);
         const records = delivered.filter(({ bytes }) => !secretInLink(bytes));
-        // Whoever holds the secret can put anything here: what follows it is judged by itself.
+        // Anybody who holds the secret can put anything here, so each record after it is judged by itself.
         const fault = await replica.acl.takeEach(records.map(({ bytes }) => new Uint8Array(bytes)));
         if (fault) refusedOnce(refusalText(fault));
         const { keyId } = own();
@@ -183,13 +183,13 @@ function noteState(book: ProgressBook, own: SpaceChannel): void {
   const progress = book.peer(own.spaceId, NETWORK_PEER);
   progress.missing = own.isPast || !state.atTail || state.pending > 0 || own.leftOut;
   const fault = state.phase === "failing" ? (state.error?.message ?? "the network fails") : "";
-  // Why a round failed stands until the next: that the logs are read again says nothing of it.
+  // The reason why a round failed stands until the next round; reading the logs again says nothing of it.
   if (fault !== "" || progress.lastError === own.fault) progress.lastError = fault;
   own.fault = fault;
   progress.behind = Math.round(state.items.pending * own.perMessage);
 }
 
-/** Up to which number what others wrote has been here for a while without coming back from the network. */
+/** Up to which number changes of others have been here for a while without coming back from the network. */
 function othersUpto(own: SpaceChannel, newestNo: number, { clock, timers }: TransportHost): number {
   const nowMs = clock.nowMs();
   const due = nowMs - own.othersSinceMs >= OTHERS_FIRST_MS;

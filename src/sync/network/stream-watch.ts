@@ -3,8 +3,9 @@ import type { NatsEpoch, NatsLink } from "./nats-link.ts";
 import { streamInfo } from "./streams.ts";
 
 /**
- * Asks each stream in use, rarely, whether it is still the one we know and has grown: one small question a stream, not
- * a space. It finds what hints did not tell, a stream made anew under a living connection, and a dead connection.
+ * Asks about each stream in use, rarely, whether it is still the one that we know and whether it has grown: one small
+ * question for each stream, not for each space. This finds what hints did not report, a stream made anew under a living
+ * connection, and a dead connection.
  */
 export interface StreamWatch extends Disposable {
   /** Registers a log; returns how to stop. */
@@ -69,7 +70,8 @@ export function createStreamWatch(deps: {
     }
   };
 
-  // An epoch's own look at the streams is the first poll. Followers verify their cursors then by themselves.
+  // When a connection comes up, its own look at the streams is the first poll. Followers then verify their cursors by
+  // themselves.
   const stopEpochs = link.onEpoch((epoch) => {
     for (const [stream, info] of epoch.streams)
       known.set(stream, { created: info.created, lastSeq: info.state.last_seq });

@@ -3,7 +3,7 @@ import { svcError } from "../../protocol/errors.ts";
 import { isForbidden, JS_ERROR, jetStreamCode, networkFailure } from "./network-error.ts";
 import { FILE_STREAM, INBOX_STREAM, LOG_SHARDS, logStream } from "./subjects.ts";
 
-/** What a stream of the network must be for clients to rely on it. Whatever else an operator sets is theirs. */
+/** What clients rely on a stream of the network to be. An operator may set anything else. */
 interface StreamShape {
   readonly name: string;
   readonly config: Partial<StreamConfig> & { readonly subjects: string[] };
@@ -52,7 +52,7 @@ export const STREAM_SHAPES: readonly StreamShape[] = [
   ...Array.from({ length: LOG_SHARDS }, (_, shard) => logShape(shard)),
   {
     name: FILE_STREAM,
-    // Write-once: a subject is a chunk, and a second publish of it is refused. How much of it is kept is the operator's affair.
+    // Write-once: a subject is a chunk, and a second publish to it is refused. The operator decides how much of it is kept.
     config: {
       ...WITHOUT_QUOTA,
       subjects: ["svc.file.*"],
@@ -63,7 +63,7 @@ export const STREAM_SHAPES: readonly StreamShape[] = [
   },
   {
     name: INBOX_STREAM,
-    // The one stream that forgets: anyone may write to an inbox, so what was never fetched must not pile up.
+    // The one stream that forgets: anyone may write to an inbox, so messages that are never fetched must not pile up.
     config: {
       ...APPEND_ONLY,
       subjects: ["svc.inbox.*"],

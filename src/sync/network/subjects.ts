@@ -5,8 +5,8 @@ import { deriveKey } from "../../crypto/derive.ts";
 import { sha256 } from "../../crypto/hash.ts";
 
 /**
- * Names on the network. All are keyed hashes of a channel's secret, so they tell whoever does not hold it nothing but
- * that two messages belong together. `docs/network.md` lists them for the operator.
+ * Names on the network. All are keyed hashes of a channel's secret. Without the secret they tell only that two messages
+ * belong together. `docs/network.md` lists them for the operator.
  */
 
 /** Log streams. Fixed for ever: a channel's stream is a function of its tag. */
@@ -51,12 +51,12 @@ export function deriveChannelKeys(transportSecret: Uint8Array): ChannelKeys {
 
 export const logSubject = (keys: ChannelKeys, kind: LogKind): string => `svc.log.${keys.shard}.${keys.tag}.${kind}`;
 
-/** Where the server tells, without the payload, that a subject grew (the streams' `republish`). */
+/** The subject on which the server reports, without the payload, that a subject grew (the streams' `republish`). */
 export const hintSubject = (subject: string): string => `svc.hint.${subject.slice("svc.".length)}`;
 
 /**
- * An account's inbox. Whoever knows an account id can name its inbox and write to it: that is what it is for. The tag
- * does not give the account id away.
+ * An account's inbox. Anybody who knows an account id can compute the name of its inbox and write to it, which is what an
+ * inbox is for. The tag does not give the account id away.
  */
 export function inboxSubject(accountPublicKey: Uint8Array): string {
   const prefix = utf8ToBytes("svc/network/inbox/v1\0");
@@ -66,7 +66,7 @@ export function inboxSubject(accountPublicKey: Uint8Array): string {
   return `svc.inbox.${bytesToBase32(sha256(tagged).subarray(0, TAG_BYTES))}`;
 }
 
-/** A chunk's write-once subject. Attempts beyond 0 step aside for a subject that holds junk. */
+/** A chunk's write-once subject. Attempts above 0 use another subject where one holds junk. */
 export function chunkSubject(keys: Pick<ChannelKeys, "chunkKey">, chunkDigest: Uint8Array, attempt: number): string {
   return `svc.file.${keyedToken(keys.chunkKey, chunkDigest, attempt, TAG_BYTES)}`;
 }

@@ -12,7 +12,7 @@ import {
 } from "./messages.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 
-/** Gets the ACL records that are not here, and what waits for the owner there. Answers what was wrong with them. */
+/** Gets the ACL records that are missing here, and the records that are pending there. Answers what was wrong with them. */
 export async function fetchAcl(
   remote: RemoteReplica,
   replica: Replica,
@@ -22,7 +22,7 @@ export async function fetchAcl(
   let fault: Refusal | undefined;
   if (!acl.isPlaced(state.aclHead)) {
     const ours = acl.count();
-    // Behind our own end first; from the start when the two have parted before it.
+    // Asks first for what follows our own end; from the start if the two logs have parted before it.
     if (state.aclCount > ours) fault = await acl.take(await aclFrom(remote, replica.id, ours));
     if (fault?.code === "acl.gap" || !acl.isPlaced(state.aclHead))
       fault = await acl.take(await aclFrom(remote, replica.id, 0));
@@ -35,8 +35,8 @@ export async function fetchAcl(
 }
 
 /**
- * Records of a space's ACL log from a position to its end, as the remote has them. Throws a SessionFault for a remote that
- * gives none that could be one, or too many at once, or takes too long.
+ * Records of a space's ACL log from a position to its end, as the remote has them. Throws a SessionFault if the remote
+ * gives bytes that cannot be a record, gives too many at once, or takes too long.
  */
 export async function aclFrom(remote: RemoteReplica, spaceId: string, from: number): Promise<Uint8Array[]> {
   const log: Uint8Array[] = [];

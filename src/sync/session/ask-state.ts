@@ -12,7 +12,7 @@ import {
 } from "./messages.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 
-/** What the remote is at: exactly what we were at when we asked, or what it says. */
+/** The state of the remote: the very state that we sent if it is at the same, or else what it says. */
 export async function askState(remote: RemoteReplica, replica: Replica): Promise<SpaceState> {
   const { digest, vector } = replica.vector();
   const request = encodeStateRequest({
@@ -26,8 +26,8 @@ export async function askState(remote: RemoteReplica, replica: Replica): Promise
 }
 
 /**
- * A state with the whole of its vector, which may take several messages. Where the two have the same of a writer it is
- * not kept twice; of what differs so much is kept, and the rest is for the next session.
+ * A state with the whole of its vector, which may take several messages. A writer of whom both have the same is not kept
+ * twice. Of writers that differ a bounded number is kept; the rest is for the next session.
  */
 export async function wholeState(remote: RemoteReplica, replica: Replica, reply: Uint8Array): Promise<SpaceState> {
   const { rest: goesOn = false, ...state } = decodeState(reply);

@@ -6,9 +6,9 @@ import { decodeItems, encodeSpaceName, encodeWants, SessionFault, type SpaceStat
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 
 /**
- * Counts what the remote keeps as kept, once it has given back some of it: its word alone is not enough, since ids can be
- * repeated by whoever was told them. Answers false when it turned out not to hold the space any more. Throws a SessionFault
- * for one that does not give back what it claims to have.
+ * Counts what the remote claims to keep as kept, once the remote has given some of it back. Its word alone is not enough,
+ * since anybody who has heard ids can repeat them. Answers false if the remote turned out not to hold the space any more.
+ * Throws a SessionFault if it does not give back what it claims to have.
  */
 export async function confirm(remote: RemoteReplica, replica: Replica, state: SpaceState): Promise<boolean> {
   const claim = state.content ? replica.claimOf(state) : undefined;
@@ -17,13 +17,13 @@ export async function confirm(remote: RemoteReplica, replica: Replica, state: Sp
     await claim.accept();
     return true;
   }
-  // The space may have ended there, or its content for us, between two answers.
+  // Between two answers the space may have ended there, or may no longer be given to us.
   const now = await askState(remote, replica);
   if (now.known && now.content) throw new SessionFault("the peer does not give back what it claims to have");
   return now.known;
 }
 
-/** Whether the remote gives back what it claims to keep. ACL records are few, so all of them are asked for. */
+/** Whether the remote gives back what it claims to keep. ACL records are few, so all of those are asked for. */
 export async function givesBack(remote: RemoteReplica, { id: spaceId }: Replica, claim: Claim): Promise<boolean> {
   const { changeIds, from, records, pending } = claim;
   if (changeIds.length > 0) {

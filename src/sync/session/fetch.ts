@@ -12,27 +12,27 @@ export interface Fetched {
   readonly fresh: number;
   readonly changed: number;
   readonly foreignOwn: boolean;
-  /** The remote claims changes that it neither gave nor that are held back here, or bodies are missing. */
+  /** The remote claims changes that it did not give and that are not held back here, or bodies are missing. */
   readonly missing: boolean;
   readonly refused: number;
-  /** How many of those are for want of room in the space's quota. */
+  /** How many of those were refused because the space's quota had no room. */
   readonly crowded: number;
-  /** Why the first of those was refused that will never count, or have no room. */
+  /** Why the first change was refused that will never count, or that had no room. */
   readonly refusal: Refusal | undefined;
   /** Not everything was asked for: the deadline came first. */
   readonly cut: boolean;
 }
 
 interface FetchOptions {
-  /** Whether to break off: what is missing then is for the next session. */
+  /** Whether to break off; the next session fetches what is then missing. */
   readonly isOver?: () => boolean;
   /** Called whenever something came. */
   readonly onTaken?: (taken: Taken) => void;
 }
 
 /**
- * Frames of refused changes that a space has left to take. Whoever keeps such changes may leave out what it is told of, and
- * one that sends them all the same is not asked on and on; a frame that brings anything else is never counted.
+ * How many more frames of refused changes each space takes. Peers may leave out the changes that they are told are held
+ * here; one that sends them all the same is not asked for ever. A frame that brings anything else is not counted.
  */
 const junkFrames = new WeakMap<Replica, RateLimit>();
 function spendJunkFrame(replica: Replica): boolean {
@@ -53,7 +53,7 @@ function createTally(replica: Replica, onTaken: (taken: Taken) => void) {
     foreignOwn: false,
     refusal: undefined as Refusal | undefined,
   };
-  /** Frames that brought nothing, one after the other; what cannot be kept; what is known without being stored. */
+  /** Frames in a row that brought nothing; changes that cannot be kept; changes that are known without being stored. */
   let idle = 0;
   let junk = 0;
   let isTired = false;
@@ -73,7 +73,7 @@ function createTally(replica: Replica, onTaken: (taken: Taken) => void) {
       explained += taken.parked + taken.quarantined;
       onTaken(taken);
     },
-    /** A frame came, with so many changes left out that are held here. */
+    /** A frame came; so many changes were left out of it because they are held here. */
     frame(withheld: number): void {
       idle++;
       explained += withheld;
@@ -95,7 +95,8 @@ type Tally = ReturnType<typeof createTally>;
 const isNews = ({ fresh, changed, parked }: Taken): boolean => fresh + changed + parked > 0;
 
 /**
- * Gets all that the remote has and we lack, frame by frame, each durable before the one after the next is asked for.
+ * Gets all that the remote has and we lack. While one frame is taken in, the next is on its way; each is durable before the
+ * one after the next is asked for.
  */
 export async function fetchMissing(
   remote: RemoteReplica,
@@ -159,7 +160,7 @@ async function pullRange(
       request = { ...request, cursor: reply.next };
       // The next frame is on its way while this one is taken in.
       asked = ask();
-      asked.catch(() => {}); // heard of when it is waited for
+      asked.catch(() => {}); // its failure shows when it is awaited
     }
     if (reply.changes.length > 0) tally.enter(await replica.take(reply.changes));
     tally.checkJunk();
@@ -173,14 +174,17 @@ const NOTHING = new Uint8Array(0);
 const lastAsked = new WeakMap<RemoteReplica, Map<string, Uint8Array>>();
 
 /**
- * Asks by name for the parents that parked changes wait for, and for missing bodies. What does not fit into one session is
- * begun with in the next.
+ * Asks by name for the parents that parked changes wait for, and for missing bodies. The next session begins with what does
+ * not fit into this one.
  */
 async function fetchWanted(remote: RemoteReplica, replica: Replica, tally: Tally): Promise<void> {
   const last = lastAsked.get(remote) ?? new Map<string, Uint8Array>();
   lastAsked.set(remote, last);
   const asked = new Set<string>();
-  /** Answers whether they brought anything. What stands behind the last that was given did not fit: it is asked for again. */
+  /**
+   * Answers whether these requests brought anything. Ids after the last change that was given did not fit, and are asked
+   * for again.
+   */
   const ask = async (ids: readonly Uint8Array[]): Promise<boolean> => {
     let isAnyNews = false;
     for (let left = ids; left.length > 0; ) {
@@ -207,7 +211,7 @@ async function fetchWanted(remote: RemoteReplica, replica: Replica, tally: Tally
   for (const stubs of replica.awaitedStubs(SYNC_BOUNDS.wants)) await ask(stubs);
 }
 
-/** The next ids behind one that are wanted, round and round, but for those asked for already. */
+/** The next wanted ids after one, going round once; ids that were asked for already are left out. */
 function nextWants(replica: Replica, behind: Uint8Array, asked: ReadonlySet<string>): Uint8Array[] {
   const wants: Uint8Array[] = [];
   let round = 0;

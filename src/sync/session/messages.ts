@@ -11,7 +11,7 @@ type Fields = { [key: string]: CborValue };
 
 /** What a space's replica is at. */
 export interface SpaceState extends RemoteState {
-  /** False: the peer does not hold the space, or does not serve it to us. Nothing else is said then. */
+  /** False: the peer does not hold the space, or does not serve it to us; then the other fields say nothing. */
   readonly known: boolean;
   /** It has exactly what we said we have; the vector is left out. */
   readonly same: boolean;
@@ -22,15 +22,15 @@ export interface SpaceState extends RemoteState {
   readonly content: boolean;
   /** The vector goes on: the rest is to be asked for. */
   readonly rest?: boolean;
-  /** Here alone: more of the vector was not asked for. */
+  /** Set only here, never sent: more of the vector was not asked for. */
   readonly isPart?: boolean;
 }
 
 const NOTHING_PENDING = new Uint8Array(32);
-/** Whether something waits for the owner where this digest comes from. */
+/** Whether records are pending where this digest comes from. */
 export const isPending = (digest: Uint8Array): boolean => !equalBytes(digest, NOTHING_PENDING);
 
-/** The answer about a space that is not here, or not the asker's to know of. */
+/** The answer for a space that is not here, or that the asker may not know of. */
 export const NOT_HELD: SpaceState = {
   known: false,
   same: false,
@@ -188,7 +188,7 @@ export function decodeGuestProof(bytes: Uint8Array): { space: string; key: Uint8
   return { space: text(map, "space"), key: blob(map, "key", 32), proof: blob(map, "proof", 64) };
 }
 
-/** A payload for a space's room. */
+/** A payload for the members of a space. */
 export function decodeSpacePayload(bytes: Uint8Array): { space: string; payload: Uint8Array } {
   const map = fieldsOf(bytes);
   const payload = map["payload"];
@@ -271,7 +271,7 @@ function list(map: Fields, field: string): CborValue[] {
   if (!Array.isArray(value)) throw new SessionFault(`${field} is no list`);
   return value;
 }
-/** Copies, so that what is kept of one does not keep the whole message. */
+/** Copies the bytes, so that keeping one of them does not keep the whole message. */
 function blobs(map: Fields, field: string): Uint8Array[] {
   return list(map, field).map((item) => {
     if (!(item instanceof Uint8Array)) throw new SessionFault(`${field} holds something else than bytes`);

@@ -7,7 +7,7 @@ import { vectorPage } from "./vector-parts.ts";
 const NOTHING = new Uint8Array(0);
 const NOTHING_PENDING = new Uint8Array(32);
 
-/** The state of our replica, in short if the other is at the same. Without `content`, that of its ACL log alone. */
+/** The state of our replica, in short if the other is at the same. Without `content` it is that of the ACL log alone. */
 export function stateFor(replica: Replica, request: StateRequest, content: boolean): SpaceState {
   const full = fullState(replica, content, false);
   const same =
@@ -18,7 +18,7 @@ export function stateFor(replica: Replica, request: StateRequest, content: boole
   return same ? { ...full, same, vector: [], rest: false } : full;
 }
 
-/** The same for somebody for whom only so many records of the ACL log are; with none of them the space is not known here. */
+/** The same for a peer that may have only so many records of the ACL log; with none of them the space is not known here. */
 export function stateUpTo(replica: Replica, state: SpaceState, records: number): SpaceState {
   if (!state.known || records >= state.aclCount) return state;
   const aclHead = replica.acl.idAt(records - 1);

@@ -33,7 +33,7 @@ describe("bodies that are not everywhere", () => {
       return encodePullReply({ ...frame, changes: frame.changes.map(stubOf) });
     });
     await pullAll(withoutBodies, b);
-    expect(b.engine.store.unopened.missingBodies(10)).toHaveLength(5);
+    expect(b.engine.store.pendingBodies.missingBodies(10)).toHaveLength(5);
     expect(rows(b)).toBe("");
     // The vectors are the same, and yet there is something to do. Nobody takes b to keep anything.
     const { state, fetched } = await pullAll(remoteOf(b, account), c);
@@ -47,7 +47,7 @@ describe("bodies that are not everywhere", () => {
     expect(await givesBack(remoteOf(a, account), a.replica, claim)).toBe(true);
     for (const replica of [b, c]) {
       expect((await pullAll(remoteOf(a, account), replica)).fetched.missing).toBe(false);
-      expect(replica.engine.store.unopened.count()).toBe(0);
+      expect(replica.engine.store.pendingBodies.count()).toBe(0);
       expect(rows(replica)).toBe(rows(a));
       expect(await askState(remoteOf(a, account), replica.replica)).toMatchObject({ same: true });
       expect(hasOurBodies(a, await askState(remoteOf(replica, account), a.replica))).toBe(true);
@@ -79,7 +79,7 @@ describe("bodies that are not everywhere", () => {
       stubbing(a, account, (bytes) => equalBytes(bytes, second!.bytes)),
       c,
     );
-    expect([b, c].map(({ engine }) => engine.store.unopened.count())).toEqual([1, 1]);
+    expect([b, c].map(({ engine }) => engine.store.pendingBodies.count())).toEqual([1, 1]);
     const { state } = await pullAll(remoteOf(b, account), c);
     expect([state.same, hasOurBodies(c, state)]).toEqual([false, false]);
     await pullAll(remoteOf(c, account), b);
@@ -121,9 +121,9 @@ describe("bodies that are not everywhere", () => {
       stubbing(b, account, () => true),
       c,
     );
-    expect(c.engine.store.unopened.count()).toBe(630);
+    expect(c.engine.store.pendingBodies.count()).toBe(630);
     await pullAll(remoteOf(b, account), c);
-    expect(c.engine.store.unopened.count()).toBe(600);
+    expect(c.engine.store.pendingBodies.count()).toBe(600);
     expect(rows(c)).toBe(rows(b));
   });
 
@@ -142,7 +142,7 @@ describe("bodies that are not everywhere", () => {
     await pullAll(remoteOf(a, account), b);
     for (const { engine } of [a, b]) {
       expect(engine.store.parked.usage().count).toBe(0);
-      expect([engine.store.unopened.count(), engine.store.unopened.ofKind("key").length]).toEqual([1, 1]);
+      expect([engine.store.pendingBodies.count(), engine.store.pendingBodies.ofKind("key").length]).toEqual([1, 1]);
     }
     expect(await askState(remoteOf(b, account), a.replica)).toMatchObject({ same: true });
   });
@@ -166,7 +166,7 @@ describe("bodies that are not everywhere", () => {
     await a.engine.write((tx) => tx.deleteObject(tx.object(typeId)!));
     await pullAll(stubbing(a, account, isOfType), b);
     expect(b.engine.object(typeId)!.deleted).toBe(true);
-    expect(b.engine.store.unopened.count()).toBe(0);
+    expect(b.engine.store.pendingBodies.count()).toBe(0);
     await a.engine.write((tx) =>
       append(tx.ensureDerived("test.items", ""), tx, { dataset: "notes", definition: `${typeId}/v` }, "n"),
     );

@@ -11,7 +11,7 @@ import {
   rows,
 } from "../../../test/support/worlds/session-replicas.ts";
 import { writeItem } from "../../../test/support/worlds/test-space.ts";
-import { addAccounts } from "../../acl/actions.ts";
+import { addAccounts } from "../../acl/compose/actions.ts";
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { systemClock } from "../../base/clock.ts";
 import { encodeCbor } from "../../base/dag-cbor.ts";

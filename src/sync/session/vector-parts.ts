@@ -31,7 +31,7 @@ function rangesOf(vector: readonly OwnState[]): VectorPart[] {
   return parts;
 }
 
-/** Those parts of ours in which the other has something else; the only one there is in any case. */
+/** The parts of ours in which the other differs; if there is only one part, that one in any case. */
 export function rangesThatDiffer(mine: readonly OwnState[], theirs: readonly WriterState[]): VectorPart[] {
   const parts = rangesOf(mine);
   if (parts.length === 1) return parts;

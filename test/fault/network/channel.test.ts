@@ -137,7 +137,7 @@ describeWithNats("channel over a real nats-server", () => {
   test("several devices repairing one loss store nothing twice", async () => {
     const a = join();
     const others = [join(), join()];
-    // Each holds its own first, so that no two of them would bundle the same.
+    // Each holds its own first, so that no two of them would put the same into a message.
     for (const { replica } of [a, ...others]) replica.write(...items(1));
     a.replica.write(...items(2000));
     for (const { channel } of [a, ...others]) channel.wake();

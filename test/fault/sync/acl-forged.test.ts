@@ -3,10 +3,10 @@
  * the real keys of every role, and the same actions over HTTP.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
-import { addAccounts, mintGuestKey, removeAccounts, transferOwnership } from "../../../src/acl/actions.ts";
-import type { AclOp } from "../../../src/acl/op.ts";
-import { encodeAclProposal, encodeAclRecord } from "../../../src/acl/record.ts";
-import { pendingRequestOf } from "../../../src/acl/state.ts";
+import { addAccounts, mintGuestKey, removeAccounts, transferOwnership } from "../../../src/acl/compose/actions.ts";
+import type { AclOp } from "../../../src/acl/record/op.ts";
+import { encodeAclProposal, encodeAclRecord } from "../../../src/acl/record/record.ts";
+import { pendingRequestOf } from "../../../src/acl/reducer/state.ts";
 import { bytesToHex, equalBytes } from "../../../src/base/bytes.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import type { Account } from "../../../src/crypto/account.ts";

@@ -80,7 +80,7 @@ describe("a peer that is not to be trusted", () => {
       const debug = await device.server.client.get<{ unconfirmed: number }>(`/v1/spaces/${spaceId}/debug`);
       expect(debug.unconfirmed).toBe(1);
 
-      // The same of a record of rights, and of nothing else.
+      // The same of an ACL record, and of nothing else.
       fake.behave({});
       await fake.fetch();
       await untilState(device, spaceId, "synced");

@@ -4,9 +4,9 @@
  */
 import { afterAll, beforeAll, expect } from "bun:test";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { cancelRequest, joinByInvite } from "../../../src/acl/actions.ts";
-import type { AclContext } from "../../../src/acl/compose.ts";
-import { encodeAclRecord } from "../../../src/acl/record.ts";
+import { cancelRequest, joinByInvite } from "../../../src/acl/compose/actions.ts";
+import type { AclContext } from "../../../src/acl/compose/compose.ts";
+import { encodeAclRecord } from "../../../src/acl/record/record.ts";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";

@@ -130,7 +130,7 @@ describe("hostile peers on the LAN", () => {
       const waiting = {
         "an unknown parent": next({ parents: [randomBytes(32)] }).bytes,
         "an unknown predecessor": next({ prev: randomBytes(32) }).bytes,
-        "an unknown record of rights": forgeChange(world, writer, { acl: randomBytes(32) }).bytes,
+        "an unknown ACL record": forgeChange(world, writer, { acl: randomBytes(32) }).bytes,
         "an unknown key": next({ keyId: randomBytes(16) }).bytes,
       };
       const before = await debug();
@@ -332,7 +332,7 @@ describe("hostile peers on the LAN", () => {
   );
 
   rule(
-    "[hostile] records of rights without end: neither empty ones nor whole messages of them fill memory, and others go on",
+    "[hostile] ACL records without end: neither empty ones nor whole messages of them fill memory, and others go on",
     async () => {
       const before = memoryOf(server);
       const empty = encodeItems(Array.from({ length: 500 }, () => new Uint8Array(0)));

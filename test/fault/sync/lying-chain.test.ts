@@ -3,8 +3,8 @@
  * told of two that cannot both be, and honest sync goes on.
  */
 import { describe, expect } from "bun:test";
-import { addAccounts } from "../../../src/acl/actions.ts";
-import { composeRecord } from "../../../src/acl/compose.ts";
+import { addAccounts } from "../../../src/acl/compose/actions.ts";
+import { composeRecord } from "../../../src/acl/compose/compose.ts";
 import { bytesToHex } from "../../../src/base/bytes.ts";
 import type { AccountId, SpaceId } from "../../../src/base/ids.ts";
 import { parseAccountId } from "../../../src/crypto/account-id.ts";

@@ -3,7 +3,7 @@
  * whichever side shows its tokens, as the link is made and on the link that stands.
  */
 import { expect } from "bun:test";
-import { addAccounts } from "../../../src/acl/actions.ts";
+import { addAccounts } from "../../../src/acl/compose/actions.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { parseAccountId } from "../../../src/crypto/account-id.ts";

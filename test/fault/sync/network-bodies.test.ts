@@ -63,10 +63,10 @@ describeWithNats("bodies on the network", () => {
         await round();
         await remove(owner, account);
         await witness.space.aclService.take(owner.chain());
-        const { unopened } = witness.space.engine.store;
-        expect(unopened.count()).toBe(1);
+        const { pendingBodies } = witness.space.engine.store;
+        expect(pendingBodies.count()).toBe(1);
         await round();
-        expect(unopened.count()).toBe(0);
+        expect(pendingBodies.count()).toBe(0);
         const object = witness.space.engine.object(id)!;
         expect(witness.space.engine.record(object, "items", "r")).toMatchObject({ v: "text" });
       } finally {

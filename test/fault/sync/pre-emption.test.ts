@@ -1,6 +1,6 @@
 /** Anybody who knows account ids leaves messages about spaces that are not its own: real processes, a real nats-server. */
 import { expect } from "bun:test";
-import { encodeOneToOneHeader } from "../../../src/acl/space-header.ts";
+import { encodeOneToOneHeader } from "../../../src/acl/record/space-header.ts";
 import { bytesToBase64 } from "../../../src/base/bytes.ts";
 import type { AccountId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";

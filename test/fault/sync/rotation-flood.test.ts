@@ -2,13 +2,13 @@
 import { expect } from "bun:test";
 import { cpSync } from "node:fs";
 import { jetstream } from "@nats-io/jetstream";
-import { encodeAclRecord } from "../../../src/acl/record.ts";
+import { encodeAclRecord } from "../../../src/acl/record/record.ts";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
 import type { ObjectId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { parseAccountId } from "../../../src/crypto/account-id.ts";
 import { seal } from "../../../src/crypto/seal.ts";
-import { sealBundle } from "../../../src/sync/network/bundle.ts";
+import { sealLogMessage } from "../../../src/sync/network/log-message.ts";
 import { type ChannelKeys, deriveChannelKeys, inboxSubject, logSubject } from "../../../src/sync/network/subjects.ts";
 import { filesBelow } from "../../support/files-below.ts";
 import { boundsOf } from "../../support/hostile/attack-bounds.ts";
@@ -60,7 +60,7 @@ function forgedBy(
       const body = bodyBytes(`{"dataset":"objects","records":[${setOf(`r${at}`, "svc.name", '"forged"')}]}`);
       return [
         { subject: records, data: seal(keys.sealKey, record, utf8ToBytes(records)) },
-        { subject: changes, data: sealBundle(keys.sealKey, changes, [forger.write(body).bytes]) },
+        { subject: changes, data: sealLogMessage(keys.sealKey, changes, [forger.write(body).bytes]) },
       ];
     }).flat();
   });

@@ -6,8 +6,8 @@
 import { expect } from "bun:test";
 import { createSocket } from "node:dgram";
 import { connect } from "node:net";
-import { decodeInviteToken } from "../../../src/acl/invite-token.ts";
-import { inviteLinkKeyOf, linkKeyOf } from "../../../src/acl/space-keys.ts";
+import { decodeInviteToken } from "../../../src/acl/record/invite-token.ts";
+import { inviteLinkKeyOf, linkKeyOf } from "../../../src/acl/record/space-keys.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { deriveAccountSecret } from "../../../src/crypto/account-keys.ts";

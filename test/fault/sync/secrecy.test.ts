@@ -6,12 +6,12 @@ import { afterAll, beforeAll, expect } from "bun:test";
 import { cpSync } from "node:fs";
 import type { NatsConnection } from "@nats-io/transport-node";
 import { TECH_SPACE_NAME } from "../../../src/account/tech-datasets.ts";
-import { decodeInviteToken, guestAccount } from "../../../src/acl/invite-token.ts";
-import { derivedReadKey, transportSecretOf } from "../../../src/acl/space-keys.ts";
+import { decodeInviteToken, guestAccount } from "../../../src/acl/record/invite-token.ts";
+import { derivedReadKey, transportSecretOf } from "../../../src/acl/record/space-keys.ts";
 import type { PeerId, SpaceId } from "../../../src/base/ids.ts";
 import { openWith } from "../../../src/crypto/box.ts";
 import { openAclRecord } from "../../../src/sync/network/acl-append.ts";
-import { openBundle } from "../../../src/sync/network/bundle.ts";
+import { openLogMessage } from "../../../src/sync/network/log-message.ts";
 import { deriveChannelKeys } from "../../../src/sync/network/subjects.ts";
 import { filesBelow } from "../../support/files-below.ts";
 import { formerReader } from "../../support/hostile/former-reader.ts";
@@ -190,7 +190,7 @@ describeWithNats("what others see of accounts that share a space over a network"
         const keys = deriveChannelKeys(secret);
         return after.flatMap(({ subject, data }) => {
           const record = openAclRecord(keys, data);
-          return record ? [record] : (openBundle(keys.sealKey, subject, data) ?? []);
+          return record ? [record] : (openLogMessage(keys.sealKey, subject, data) ?? []);
         });
       };
       const { techSpaceId } = await client.get<{ techSpaceId: SpaceId }>("/v1/account");

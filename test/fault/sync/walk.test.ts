@@ -70,18 +70,38 @@ function namedUnder(heading: string): string[] {
 }
 
 /**
- * By which other files of the walk each of its files is called, whatever lies between. What comes from outside of the walk (a
- * request, bytes of a peer, a timer) is called by none.
+ * Of each visit whether it reaches a further file of the walk. One that does not comes straight back: it looks something up or hands
+ * something over.
+ */
+function leadingOn(visits: readonly Visit[], walk: ReadonlySet<string>): boolean[] {
+  const leadsOn = visits.map(() => false);
+  for (const { file, from } of visits)
+    for (let at = from; walk.has(file) && at !== null; at = visits[at]!.from)
+      if (visits[at]!.file !== file) leadsOn[at] = true;
+  return leadsOn;
+}
+
+/** The files of a walk in the order in which they are entered first; one that never leads on where it is called first. */
+function orderOf(visits: readonly Visit[], walk: ReadonlySet<string>): string[] {
+  const leadsOn = leadingOn(visits, walk);
+  const through = new Set(visits.flatMap(({ file }, no) => (leadsOn[no] ? [file] : [])));
+  return filesOf(visits.filter(({ file }, no) => walk.has(file) && (leadsOn[no] || !through.has(file))));
+}
+
+/**
+ * Which other files of the walk enter each of its files, whatever lies between. What comes from outside of the walk (a request,
+ * bytes of a peer, a timer) is entered by none.
  */
 function callersOf(visits: readonly Visit[], walk: ReadonlySet<string>): Map<string, Set<string>> {
+  const leadsOn = leadingOn(visits, walk);
   const nearest: (string | undefined)[] = [];
   const callers = new Map<string, Set<string>>();
-  for (const { file, from } of visits) {
+  visits.forEach(({ file, from }, no) => {
     const caller = from === null ? undefined : nearest[from];
     nearest.push(walk.has(file) ? file : caller);
-    if (!walk.has(file) || caller === undefined || caller === file) continue;
+    if (!walk.has(file) || caller === undefined || caller === file || !leadsOn[no]) return;
     callers.set(file, (callers.get(file) ?? new Set()).add(caller));
-  }
+  });
   return callers;
 }
 
@@ -89,64 +109,29 @@ function callersOf(visits: readonly Visit[], walk: ReadonlySet<string>): Map<str
 type EnteredTwice = Readonly<Record<string, readonly string[]>>;
 
 const LAN_ENTERED_TWICE: EnteredTwice = {
-  // The link carries both what comes of itself and whatever is asked or told.
-  "src/sync/lan/peer-link.ts": [
-    "src/sync/lan/message-channel.ts",
-    "src/sync/lan/lan-sync.ts",
-    "src/sync/lan/peer-round.ts",
-    "src/sync/lan/peer-fetch.ts",
-    "src/sync/session/acl-fetch.ts",
-    "src/sync/session/ask-state.ts",
-    "src/sync/session/fetch.ts",
-    "src/sync/session/confirm.ts",
-  ],
-  // It hears the notice, is told to go round, is told what it has to notify others of, and says whether it was closed meanwhile.
-  "src/sync/lan/lan-sync.ts": ["src/sync/lan/peer-link.ts", "src/sync/sync-service.ts", "src/sync/lan/peer-round.ts"],
-  // It goes round when a round is due, tells transports what was committed, and keeps the status, which a round moves.
-  "src/sync/sync-service.ts": [
-    "src/sync/round-scheduler.ts",
-    "src/space/space-events.ts",
-    "src/sync/lan/peer-round.ts",
-    "src/sync/lan/peer-fetch.ts",
-    "src/sync/lan/lan-sync.ts",
-  ],
-  // The one port by which sync sees a space: each part of a session reads there what it needs.
-  "src/space/replica/open-replica.ts": [
-    "src/sync/session/ask-state.ts",
-    "src/sync/session/acl-fetch.ts",
-    "src/sync/session/fetch.ts",
-    "src/sync/session/confirm.ts",
-    "src/sync/lan/peer-fetch.ts",
-    "src/sync/lan/peer-round.ts",
-    "src/sync/lan/lan-sync.ts",
-    "src/sync/sync-service.ts",
-  ],
-  // What the peer keeps is noted in a write of its own, and so is how long what waits has waited.
+  // Three writes follow each other: the change; that the peer keeps what it gave back; when the space was found synced. Each waits
+  // for what the one before made durable, so they cannot be one, and every write of a space goes through this one function.
   "src/change/commit.ts": [
     "src/change/intake/change-intake.ts",
     "src/space/replica/claim.ts",
-    "src/space/replica/open-replica.ts",
+    "src/sync/space-round.ts",
   ],
 };
 
-/**
- * What is named was entered, and first in that order. None is entered from two others: but for what leads to no other file of
- * the walk, and what `enteredTwice` says.
- */
+/** What is named was entered, and first in that order. None is entered from two others, but for what `enteredTwice` says. */
 function expectWalk(heading: string, visits: readonly Visit[], enteredTwice: EnteredTwice): void {
   const named = namedUnder(heading);
-  expect(filesOf(visits).filter((file) => named.includes(file))).toEqual(named);
-  const callers = callersOf(visits, new Set(named));
-  const leadOn = new Set([...callers.values()].flatMap((by) => [...by]));
-  const again = [...callers].flatMap(([file, by]) =>
-    by.size > 1 && leadOn.has(file)
+  const walk = new Set(named);
+  expect(orderOf(visits, walk)).toEqual(named);
+  const again = [...callersOf(visits, walk)].flatMap(([file, by]) =>
+    by.size > 1
       ? [...by].filter((caller) => !enteredTwice[file]?.includes(caller)).map((caller) => `${caller} calls ${file}`)
       : [],
   );
   expect(again).toEqual([]);
 }
 
-test("[walk] who calls a file is told through whatever lies between", () => {
+test("[walk] who enters a file is told through whatever lies between, and a call that leads nowhere enters nothing", () => {
   const visits = [
     { file: "a", from: null },
     { file: "b", from: 0 },
@@ -155,13 +140,17 @@ test("[walk] who calls a file is told through whatever lies between", () => {
     { file: "tool", from: 3 },
     { file: "tool", from: 0 },
     { file: "b", from: 3 },
+    { file: "unnamed", from: 6 },
+    { file: "tool", from: 7 },
+    { file: "c", from: 0 },
   ];
-  const callers = callersOf(visits, new Set(["a", "b", "c", "tool"]));
+  const walk = new Set(["a", "b", "c", "tool"]);
+  const callers = callersOf(visits, walk);
   expect([...callers].map(([file, by]) => [file, ...by])).toEqual([
     ["b", "a", "c"],
     ["c", "b"],
-    ["tool", "c", "a"],
   ]);
+  expect(orderOf(visits, walk)).toEqual(["a", "b", "c", "tool"]);
 });
 
 rule(

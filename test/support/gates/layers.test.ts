@@ -42,6 +42,7 @@ describe("[layers] a planted breach fails the gate", () => {
     ["a part of the page importing a view", "ui/parts/a.tsx", `import { b } from "../space/b.tsx";`],
     ["a view importing the page", "ui/space/a.tsx", `import { b } from "../app.tsx";`],
     ["a filter that knows how it is run", "src/query/filter/a.ts", `import { b } from "../run/b.ts";`],
+    ["an ACL record that knows its log", "src/acl/record/a.ts", `import { b } from "../log/b.ts";`],
     ["reading an answer by what was asked", "cli/io/a.ts", `import { b } from "../commands/b.ts";`],
     ["a folder that the page does not have", "ui/views/a.tsx", `import { b } from "../api/b.ts";`],
     ["sources importing the command line", "src/engine/a.ts", `import { b } from "../../cli/b.ts";`],

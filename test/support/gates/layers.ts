@@ -58,6 +58,7 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
 
 /** Rooms whose folders stand in an order too: each may import those before it. What lies in no folder comes last. */
 const FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  acl: ["record", "reducer", "log", "compose", "pending", ""],
   cli: ["io", "parse", "commands", ""],
   query: ["value", "filter", "rows", "expression", "plan", "run", "aggregate", "readers"],
   ui: [

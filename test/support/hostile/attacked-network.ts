@@ -4,13 +4,13 @@
  */
 import { type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
-import { addAccounts, mintGuestKey, removeAccounts, revokeGuestKey } from "../../../src/acl/actions.ts";
+import { addAccounts, mintGuestKey, removeAccounts, revokeGuestKey } from "../../../src/acl/compose/actions.ts";
 import { bytesToHex, utf8ToBytes } from "../../../src/base/bytes.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import { seal } from "../../../src/crypto/seal.ts";
-import { sealBundle } from "../../../src/sync/network/bundle.ts";
+import { sealLogMessage } from "../../../src/sync/network/log-message.ts";
 import { type ChannelKeys, deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
 import { decodeState, encodeStateRequest } from "../../../src/sync/session/messages.ts";
 import { SYNC_KINDS } from "../../../src/sync/session/remote-replica.ts";
@@ -113,7 +113,7 @@ export async function openAttackedNetwork(waitMs: number): Promise<AttackedNetwo
     },
     putChanges(changes) {
       const subject = logSubject(keys, "c");
-      return js.publish(subject, sealBundle(keys.sealKey, subject, changes));
+      return js.publish(subject, sealLogMessage(keys.sealKey, subject, changes));
     },
     async honestSyncGoesOn() {
       for (const [from, to] of [

@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { addAccounts } from "../../../src/acl/actions.ts";
+import { addAccounts } from "../../../src/acl/compose/actions.ts";
 import type { AccountId, SpaceId } from "../../../src/base/ids.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import { parseAccountId } from "../../../src/crypto/account-id.ts";

@@ -3,7 +3,7 @@
  * data root as it was, or nothing but its account, and each record of the ACL log that it can get at.
  */
 import { join } from "node:path";
-import { openMetadata } from "../../../src/acl/epoch.ts";
+import { openMetadata } from "../../../src/acl/record/epoch.ts";
 import { bytesToUtf8 } from "../../../src/base/bytes.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { decodeCbor } from "../../../src/base/dag-cbor.ts";
@@ -19,7 +19,7 @@ import { genesisOfRoot } from "../../../src/space/genesis.ts";
 import { placesOf } from "../../../src/space/places.ts";
 import type { Space } from "../../../src/space/space.ts";
 import { openAclRecord, secretInLink } from "../../../src/sync/network/acl-append.ts";
-import { openBundle } from "../../../src/sync/network/bundle.ts";
+import { openLogMessage } from "../../../src/sync/network/log-message.ts";
 import { type ChannelKeys, deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
 import { scratchDir } from "../scratch.ts";
 import type { ReadMessage } from "../server/stream-reader.ts";
@@ -136,7 +136,7 @@ export async function formerReader(options: FormerReaderOptions): Promise<Former
       let changes = 0;
       for (const { subject, data } of log) {
         const channel = [...channels.values()].find((one) => subject === logSubject(one, "c"));
-        for (const bytes of (channel && openBundle(channel.sealKey, subject, data)) ?? []) {
+        for (const bytes of (channel && openLogMessage(channel.sealKey, subject, data)) ?? []) {
           const outcome = openChange(new Uint8Array(bytes));
           if (outcome === "none") continue;
           changes++;

@@ -1,8 +1,8 @@
 /** Everything that comes from others as bytes: how it is made, spoilt, read, and told canonical. */
 
-import { decodeInviteToken, encodeInviteToken } from "../../../src/acl/invite-token.ts";
-import { decodePending, encodeAclProposal, encodeAclRecord } from "../../../src/acl/record.ts";
-import { decodeSpaceHeader } from "../../../src/acl/space-header.ts";
+import { decodeInviteToken, encodeInviteToken } from "../../../src/acl/record/invite-token.ts";
+import { decodePending, encodeAclProposal, encodeAclRecord } from "../../../src/acl/record/record.ts";
+import { decodeSpaceHeader } from "../../../src/acl/record/space-header.ts";
 import { base58ToBytes, bytesToBase58 } from "../../../src/base/base58.ts";
 import { concatBytes, utf8ToBytes } from "../../../src/base/bytes.ts";
 import { type CborValue, decodeCbor, encodeCbor } from "../../../src/base/dag-cbor.ts";
@@ -30,7 +30,7 @@ import { createEventRelay } from "../../../src/sync/event-relay.ts";
 import { openInboxMessage } from "../../../src/sync/inbox/inbox-messages.ts";
 import { createFrameReader, encodeFrame, FRAME } from "../../../src/sync/lan/framing.ts";
 import { HandshakeError, markedList, readTokens } from "../../../src/sync/lan/handshake.ts";
-import { openBundle, sealBundle } from "../../../src/sync/network/bundle.ts";
+import { openLogMessage, sealLogMessage } from "../../../src/sync/network/log-message.ts";
 import { createAclCast } from "../worlds/acl-matrix.ts";
 import { createAccount } from "../worlds/acl-world.ts";
 import { sealedInboxMessage } from "../worlds/inbox-message.ts";
@@ -204,12 +204,12 @@ const tokens: WireCodec = {
 const bundle: WireCodec = {
   name: "network bundle",
   weight: 6,
-  make: (rng) => sealBundle(key, "subject", [bytesFrom(rng, 30), bytesFrom(rng, 1)]),
+  make: (rng) => sealLogMessage(key, "subject", [bytesFrom(rng, 30), bytesFrom(rng, 1)]),
   spoil(rng, good) {
     const plain = open(key, good, utf8ToBytes("subject"))!;
     return rng.chance(0.2) ? mutateBytes(rng, good) : seal(key, mutateBytes(rng, plain), utf8ToBytes("subject"));
   },
-  decode: (bytes) => openBundle(key, "subject", bytes),
+  decode: (bytes) => openLogMessage(key, "subject", bytes),
   refuses: never,
 };
 

@@ -1,9 +1,9 @@
 /** Devices of several accounts that share one space: real databases and engines that exchange nothing but bytes. */
 import { copyFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
-import { addAccounts, removeAccounts } from "../../../src/acl/actions.ts";
-import type { GrantablePermission } from "../../../src/acl/permission.ts";
-import { permissionOf } from "../../../src/acl/state.ts";
+import { addAccounts, removeAccounts } from "../../../src/acl/compose/actions.ts";
+import type { GrantablePermission } from "../../../src/acl/record/permission.ts";
+import { permissionOf } from "../../../src/acl/reducer/state.ts";
 import { bytesToHex, equalBytes } from "../../../src/base/bytes.ts";
 import type { Clock } from "../../../src/base/clock.ts";
 import { DELETION_RULES } from "../../../src/change/fold/deletion-log.ts";

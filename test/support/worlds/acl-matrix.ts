@@ -3,10 +3,10 @@
  * them. Judged by the reducer alone, and by running servers.
  */
 
-import { addAccounts, joinByInvite, mintInvite } from "../../../src/acl/actions.ts";
-import type { AclOp } from "../../../src/acl/op.ts";
-import type { GrantablePermission } from "../../../src/acl/permission.ts";
-import { pendingRequestOf, writingMembers } from "../../../src/acl/state.ts";
+import { addAccounts, joinByInvite, mintInvite } from "../../../src/acl/compose/actions.ts";
+import type { AclOp } from "../../../src/acl/record/op.ts";
+import type { GrantablePermission } from "../../../src/acl/record/permission.ts";
+import { pendingRequestOf, writingMembers } from "../../../src/acl/reducer/state.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import { createSigner } from "../../../src/crypto/sign.ts";
@@ -136,7 +136,7 @@ export const ACL_MATRIX: readonly AclMatrixRow[] = [
   {
     title: "make a writer a reader",
     allowed: MANAGERS,
-    ops: ({ others }) => [{ op: "permissionChange", account: key(others.writer), permission: "reader", pins: [] }],
+    ops: ({ others }) => [{ op: "permissionChange", account: key(others.writer), permission: "reader", cutOffs: [] }],
   },
   {
     title: "make a writer an admin",
@@ -172,30 +172,30 @@ export const ACL_MATRIX: readonly AclMatrixRow[] = [
   {
     title: "remove a writer",
     allowed: MANAGERS,
-    ops: ({ others }) => [{ op: "accountRemove", account: key(others.writer), pins: [] }],
+    ops: ({ others }) => [{ op: "accountRemove", account: key(others.writer), cutOffs: [] }],
   },
   {
     title: "remove an admin",
     allowed: ["owner"],
-    ops: ({ others }) => [{ op: "accountRemove", account: key(others.admin), pins: [] }],
+    ops: ({ others }) => [{ op: "accountRemove", account: key(others.admin), cutOffs: [] }],
   },
   {
     title: "remove the owner",
     allowed: [],
-    ops: ({ actors }) => [{ op: "accountRemove", account: key(actors.owner), pins: [] }],
+    ops: ({ actors }) => [{ op: "accountRemove", account: key(actors.owner), cutOffs: [] }],
     bare: true,
   },
   {
     title: "remove oneself as others are removed",
     allowed: [],
-    ops: ({ actors }, role) => [{ op: "accountRemove", account: key(actors[role]), pins: [] }],
+    ops: ({ actors }, role) => [{ op: "accountRemove", account: key(actors[role]), cutOffs: [] }],
     bare: true,
   },
   {
     title: "remove the guests as members are removed",
     allowed: [],
     guestKey: true,
-    ops: ({ actors }) => [{ op: "accountRemove", account: key(actors.guest), pins: [] }],
+    ops: ({ actors }) => [{ op: "accountRemove", account: key(actors.guest), cutOffs: [] }],
     bare: true,
   },
   {
@@ -209,7 +209,7 @@ export const ACL_MATRIX: readonly AclMatrixRow[] = [
     title: "stop sharing",
     allowed: ["owner"],
     ops: ({ world }) => [
-      { op: "stopSharing", cuts: writingMembers(world.state).map((account) => ({ account, pins: [] })) },
+      { op: "stopSharing", cuts: writingMembers(world.state).map((account) => ({ account, cutOffs: [] })) },
     ],
   },
   { title: "delete the space", allowed: ["owner"], ops: () => [{ op: "spaceDelete" }] },

@@ -7,13 +7,13 @@ import {
   type ComposeOptions,
   composeProposal,
   composeRecord,
-} from "../../../src/acl/compose.ts";
+} from "../../../src/acl/compose/compose.ts";
 import { createKeyRing, type SpaceKeyRing } from "../../../src/acl/key-ring.ts";
-import type { AclOp } from "../../../src/acl/op.ts";
-import { type AclRecord, decodeAclRecord, encodeAclRecord } from "../../../src/acl/record.ts";
-import { applyAclRecord } from "../../../src/acl/reducer.ts";
-import { decodeSpaceHeader, type SpaceHeader } from "../../../src/acl/space-header.ts";
-import { type AclState, emptyAcl } from "../../../src/acl/state.ts";
+import type { AclOp } from "../../../src/acl/record/op.ts";
+import { type AclRecord, decodeAclRecord, encodeAclRecord } from "../../../src/acl/record/record.ts";
+import { decodeSpaceHeader, type SpaceHeader } from "../../../src/acl/record/space-header.ts";
+import { applyAclRecord } from "../../../src/acl/reducer/reducer.ts";
+import { type AclState, emptyAcl } from "../../../src/acl/reducer/state.ts";
 import type { PeerId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import type { Account } from "../../../src/crypto/account.ts";
@@ -80,7 +80,7 @@ export function createAclWorld(planted?: { owner: Account; seed: SpaceGenesis })
     state,
     account,
     keys: keysOf(account),
-    pins: () => [],
+    cutOffs: () => [],
     clock,
     timeMs: ++now,
   });

@@ -99,7 +99,7 @@ export interface World extends AsyncDisposable {
    * engine cannot add members.
    */
   createMember?(name: string): Promise<Replica>;
-  /** An ACL record by the owner that removes the member; `at` pins what `at` has accepted from it. */
+  /** An ACL record by the owner that removes the member; its cut-offs are what `at` has accepted from it. */
   removeMember?(member: Replica, at: Replica): Promise<void>;
   /** A packet that is wrong in this one way and right in every other, made with what `base` holds. */
   forge(kind: Forgery, base: Replica): Promise<ForgedPacket>;

@@ -2,8 +2,8 @@
  * The engine behind `replica-port.ts`: one space, one object, the datasets `items` and `auto`. Ids are hex here, so that
  * their texts sort as the ids do.
  */
-import type { AclMerge } from "../../../src/acl/acl-log.ts";
-import { canWrite } from "../../../src/acl/permission.ts";
+import type { AclMerge } from "../../../src/acl/log/acl-log.ts";
+import { canWrite } from "../../../src/acl/record/permission.ts";
 import { bytesToHex } from "../../../src/base/bytes.ts";
 import type { ChangeBody, RecordChange } from "../../../src/change/codec/change-body.ts";
 import { decodeChange, isDerivedRoot } from "../../../src/change/codec/change-codec.ts";
@@ -156,7 +156,7 @@ function createReplica(opened: Open): Replica {
     parked: async () =>
       engine()
         .store.db.query<{ id: Uint8Array }, []>(
-          "SELECT id FROM parked UNION SELECT c.id FROM unopened u JOIN changes c ON c.no = u.change",
+          "SELECT id FROM parked UNION SELECT c.id FROM pending_bodies u JOIN changes c ON c.no = u.change",
         )
         .all()
         .map((row) => bytesToHex(row.id)),

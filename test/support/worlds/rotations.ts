@@ -1,12 +1,12 @@
 /** Rotations of a space's read key, and what then stands on the network. */
-import { decodeAclRecord } from "../../../src/acl/record.ts";
+import { decodeAclRecord } from "../../../src/acl/record/record.ts";
 import { bytesToHex, equalBytes } from "../../../src/base/bytes.ts";
 import { changeIdOf } from "../../../src/change/codec/change-stub.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import { placesOf } from "../../../src/space/places.ts";
 import type { Space } from "../../../src/space/space.ts";
 import { openAclRecord, secretInLink } from "../../../src/sync/network/acl-append.ts";
-import { openBundle } from "../../../src/sync/network/bundle.ts";
+import { openLogMessage } from "../../../src/sync/network/log-message.ts";
 import { type ChannelKeys, deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
 import { inSpaceOf } from "../hostile/former-reader.ts";
 import { until } from "../server/client.ts";
@@ -70,7 +70,8 @@ export function faultsOnNetwork(messages: readonly ReadMessage[], space: Space):
     const counts = ({ seq }: { seq: number }) => seq <= (end?.seq ?? Number.MAX_SAFE_INTEGER);
     standing.push(...new Set(records.filter(counts).map(({ id }) => id)));
     for (const { subject, data } of of("c").filter(counts))
-      for (const bytes of openBundle(keys.sealKey, subject, data) ?? []) counting.add(bytesToHex(changeIdOf(bytes)));
+      for (const bytes of openLogMessage(keys.sealKey, subject, data) ?? [])
+        counting.add(bytesToHex(changeIdOf(bytes)));
   }
   const log = space.acl.records().map(({ id }) => bytesToHex(id));
   const inLog = new Set(log);

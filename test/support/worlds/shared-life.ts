@@ -1,6 +1,6 @@
 /** Two or three accounts do everything that sends, with words that can be recognised wherever they turn up. */
 
-import { decodeInviteToken } from "../../../src/acl/invite-token.ts";
+import { decodeInviteToken } from "../../../src/acl/record/invite-token.ts";
 import { parseAccountId } from "../../../src/crypto/account-id.ts";
 import { digestOfCid } from "../../../src/crypto/cid.ts";
 import type { Secrets } from "../hostile/leak-search.ts";

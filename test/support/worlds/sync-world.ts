@@ -4,7 +4,7 @@
  */
 import { copyFileSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { addAccounts, removeAccounts } from "../../../src/acl/actions.ts";
+import { addAccounts, removeAccounts } from "../../../src/acl/compose/actions.ts";
 import { bytesToHex } from "../../../src/base/bytes.ts";
 import type { PeerId, SpaceId } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
@@ -303,8 +303,8 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
     time.stir();
     service.committed(replica);
   });
-  const tellAdmitted = (): void => {
-    const told = space.aclService.tellAdmitted(async (accounts) => {
+  const notifyAdmitted = (): void => {
+    const told = space.aclService.notifyAdmitted(async (accounts) => {
       if (isKilled()) throw new Error("it tells nobody any more");
       for (const accountId of accounts) tellPlace(world, device, accountId);
     });
@@ -314,9 +314,9 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
   };
   space.aclService.onMoved(() => {
     service.aclMoved(replica);
-    tellAdmitted();
+    notifyAdmitted();
   });
-  tellAdmitted();
+  notifyAdmitted();
   void service.watch(({ state }) => say(state));
   void service.start();
   return service;

@@ -3,7 +3,7 @@
  * its own, that have nothing between them but the transport.
  */
 import { describe, expect } from "bun:test";
-import { addAccounts } from "../../../src/acl/actions.ts";
+import { addAccounts } from "../../../src/acl/compose/actions.ts";
 import { bytesToHex } from "../../../src/base/bytes.ts";
 import type { Clock } from "../../../src/base/clock.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";

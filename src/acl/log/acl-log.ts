@@ -1,0 +1,303 @@
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
+import type { Clock } from "../../base/clock.ts";
+import type { AclView } from "../../change/ports.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
+import type { WriteScope } from "../../store/commit-queue.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { canWrite, type Permission } from "../record/permission.ts";
+import type { AclRecord } from "../record/record.ts";
+import type { SpaceHeader } from "../record/space-header.ts";
+import { StoredRecord } from "../record/stored-record.ts";
+import { type AclApplied, applyAclRecord } from "../reducer/reducer.ts";
+import { createCutJudge } from "../reducer/revocation-cut-off.ts";
+import {
+  type AclState,
+  type Cut,
+  type EpochState,
+  indexIn,
+  permissionAt,
+  permissionOf,
+  rightsPositions,
+} from "../reducer/state.ts";
+import { createUnplaced } from "../reducer/unplaced.ts";
+import { type AclAhead, createAclAhead } from "./acl-ahead.ts";
+import { createAlarms } from "./alarms.ts";
+import { createLogBranches } from "./log-branches.ts";
+import type { AclOffer } from "./offered-records.ts";
+import { createPendingRecords } from "./pending.ts";
+import { isUnsettled, loadAclLog, putSnapshot, settleLog } from "./stored-log.ts";
+
+/** What records taken in mean for the changes of the space. */
+export interface AclMove {
+  /** Ids that changes can name from now on. */
+  named: Uint8Array[];
+  /** Accounts of whose changes some may have ceased to count. */
+  cut: Uint8Array[];
+  /** Changes that name this position or a later one may stand elsewhere now. */
+  repositionFrom?: number;
+}
+
+/**
+ * What became of records that were offered: `extended` the log; won a fork and `replaced` its end; `known` before;
+ * `lost` to what is here (they wait to be proposed again); `split`: nothing decides, an alarm was raised; `gap`: what
+ * they follow is not here; `refused`: invalid.
+ */
+export type AclMerge = {
+  kind: "extended" | "replaced" | "known" | "lost" | "split" | "gap" | "refused";
+  /** How many of the records are in the log now that were not before. */
+  taken: number;
+  refusal?: Refusal;
+  move?: AclMove;
+  /** Epochs of the branch that was replaced. */
+  dropped?: readonly EpochState[];
+};
+
+/** The stored ACL log of a space, judged record by record: each once on this device, and again where nothing was kept of it. */
+export type AclLog = ReturnType<typeof openAclLog>;
+
+const HEAD_KEY = "acl-head";
+
+export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock) {
+  const pending = createPendingRecords(store);
+  const alarms = createAlarms(store);
+  const judge = createCutJudge(store.changes);
+  const unplaced = createUnplaced(store);
+  const ahead = createAclAhead(store, header);
+  let log = loadAclLog(store, header);
+  const branches = createLogBranches({ store, header, pending, log: () => log });
+
+  const pinned = store.meta(HEAD_KEY);
+  if (pinned && !log.state.positions.has(bytesToHex(pinned)))
+    alarms.raise({ kind: "rolled_back", record: bytesToHex(pinned) });
+
+  const cutsOf = (account: Uint8Array): readonly Cut[] =>
+    log.state.cuts.size === 0 ? [] : (log.state.cuts.get(bytesToHex(account)) ?? []);
+
+  /** Applies and stores the next record; taken back with the write. */
+  const extend = (record: AclRecord, scope: WriteScope): { fault: Refusal } | AclApplied => {
+    const applied = applyAclRecord(log.state, record, header);
+    if ("fault" in applied) return applied;
+    ahead.giveWay();
+    const list = log.records;
+    list.push(new StoredRecord(record.id, record.bytes, record));
+    scope.onRollback(() => {
+      list.pop();
+      applied.undo();
+    });
+    store.addAclRecord(list.length - 1, record.id, record.bytes);
+    return applied;
+  };
+
+  /** What is written once, however many records came. */
+  const pin = (scope: WriteScope): void => {
+    store.putMeta(HEAD_KEY, log.state.head!);
+    if (isUnsettled(log)) keepSnapshot(scope);
+  };
+
+  const keepSnapshot = (scope: WriteScope): void => {
+    const before = log;
+    scope.onRollback(() => {
+      log = before;
+    });
+    log = settleLog(store, log);
+  };
+
+  const moveOf = (applied: AclAhead["applied"]): AclMove => {
+    const named = applied.flatMap((one) => one.named);
+    const from = unplaced.lowest();
+    const moved =
+      from !== undefined && named.some((id) => !Number.isInteger(log.state.positions.get(bytesToHex(id))!.pos));
+    return {
+      named,
+      cut: applied.flatMap((one) => one.cut),
+      ...(moved ? { repositionFrom: from } : {}),
+    };
+  };
+
+  const extendBy = (offered: readonly AclRecord[], scope: WriteScope): AclMerge => {
+    const applied: AclApplied[] = [];
+    for (const record of offered) {
+      const one = extend(record, scope);
+      if ("fault" in one) {
+        if (applied.length > 0) pin(scope);
+        const move = applied.length > 0 ? { move: moveOf(applied) } : {};
+        return { kind: "refused", taken: applied.length, refusal: one.fault, ...move };
+      }
+      applied.push(one);
+    }
+    pin(scope);
+    settle();
+    return { kind: "extended", taken: applied.length, move: moveOf(applied) };
+  };
+
+  /** What was ahead is part of the log. Undefined when something came between. */
+  const enter = (judged: AclAhead, scope: WriteScope): AclMerge | undefined => {
+    if (!ahead.enter(judged)) return undefined;
+    const before = log;
+    scope.onRollback(() => {
+      log = before;
+    });
+    if (judged.snapshot) putSnapshot(store, judged.snapshot);
+    log = judged.log;
+    pin(scope);
+    settle();
+    return { kind: "extended", taken: judged.applied.length, move: moveOf(judged.applied) };
+  };
+
+  /** Forgets what waited to take effect, or to be placed, and now did. */
+  const settle = (): void => {
+    pending.settle(log.state);
+    for (const id of store.unplacedRecords.ids()) {
+      if (!log.state.positions.has(bytesToHex(id))) continue;
+      store.unplacedRecords.drop(id);
+      store.displacedChanges.drop(id);
+    }
+    for (const alarm of alarms.list())
+      if (alarm.kind === "split" && branches.isDecided(alarm.record)) alarms.end(alarm);
+  };
+
+  /** Two branches follow record `at`: ours and the one offered. */
+  const resolveFork = (at: number, offered: readonly AclRecord[], scope: WriteScope): AclMerge => {
+    const { state } = log;
+    const { valid: theirs, fault } = branches.judge(offered);
+    if (theirs.length === 0) return { kind: "refused", taken: 0, refusal: fault! };
+    const choice = branches.choiceAt(at, theirs);
+    if (choice !== "theirs") {
+      const unplacedYet = theirs.filter(({ id }) => !state.positions.has(bytesToHex(id)));
+      pending.putBranch(unplacedYet, clock.nowMs());
+    }
+    if (choice === "split") {
+      alarms.raise({ kind: "split", record: bytesToHex(theirs[0]!.id) });
+      return { kind: "split", taken: 0, refusal: refusal("acl.split") };
+    }
+    if (choice === "ours") return { kind: "lost", taken: 0, refusal: refusal("acl.branch_lost") };
+    const candidate = branches.stateAfter(at, theirs);
+    const ours = [...branches.after(at)];
+    const dropped = state.epochs.filter(({ pos }) => pos > at);
+    const repositionFrom = unplaced.note(state, candidate, at);
+    // What either branch cut: the one's cuts are no more, the other's are new here.
+    const cut = [state, candidate].flatMap((one) => accountsCutAfter(one, at));
+    replaceFrom(at + 1, theirs, candidate, scope);
+    for (const record of ours) pending.put(record, clock.nowMs(), true);
+    settle();
+    const named = [...candidate.positions.keys()].flatMap((name) =>
+      isPlacedBy(state, name, at) ? [] : [Buffer.from(name, "hex")],
+    );
+    return { kind: "replaced", taken: theirs.length, move: { named, cut, repositionFrom }, dropped };
+  };
+
+  const replaceFrom = (pos: number, theirs: readonly AclRecord[], candidate: AclState, scope: WriteScope): void => {
+    const before = log;
+    scope.onRollback(() => {
+      log = before;
+    });
+    ahead.giveWay();
+    store.cutAclRecords(pos);
+    for (const [index, record] of theirs.entries()) store.addAclRecord(pos + index, record.id, record.bytes);
+    const taken = theirs.map((record) => new StoredRecord(record.id, record.bytes, record));
+    const settled = log.settled <= pos ? log.settled : 0;
+    log = { state: candidate, records: [...log.records.slice(0, pos), ...taken], settled };
+    pin(scope);
+  };
+
+  const view: AclView = {
+    head() {
+      const { head, clocks } = log.state;
+      const pos = clocks.length - 1;
+      return { id: head!, pos, clock: clocks[pos]! };
+    },
+    at: (id) => log.state.positions.get(bytesToHex(id)),
+    counts: (change) => {
+      const cuts = cutsOf(change.author);
+      return rightsPositions(change.aclPos).some(
+        (pos) => canWrite(permissionAt(log.state, change.author, pos)) && !judge.rejects(cuts, change, pos),
+      );
+    },
+    knows: (author) => log.state.members.has(bytesToHex(author)),
+    settles: (change) => judge.settles(cutsOf(change.author), change),
+  };
+
+  return {
+    ...view,
+    pending,
+    alarms,
+    /** Whether a record stood in the log here before its branch lost. */
+    stoodHere: store.unplacedRecords.has,
+    /** Whether changes of members wait for a place of this record: they came before it, or counted until it lost its own. */
+    isAwaited: (id: Uint8Array): boolean =>
+      [...store.displacedChanges.authorsUnder(id), ...store.parked.authorsWaitingFor("acl", id)].some(
+        (author) => permissionOf(log.state, author) !== "none",
+      ),
+    /** Replaced, not only changed, when a fork is resolved: read it anew in every turn. */
+    get state(): AclState {
+      return log.state;
+    },
+    records: (): readonly StoredRecord[] => log.records,
+    permission: (account: Uint8Array): Permission => permissionOf(log.state, account),
+
+    /** Whether it stands in the log. */
+    has: (id: Uint8Array): boolean => indexIn(log.state, id) !== undefined,
+
+    /**
+     * Takes in records that follow one another, in a write of the commit queue. Whatever they lead to, the changes of
+     * the space must be brought in step with `move` in the same write.
+     */
+    merge({ records: read, fault }: AclOffer, scope: WriteScope): AclMerge {
+      if (fault) return { kind: "refused", taken: 0, refusal: fault };
+      const offered = freshOf(read, log.state);
+      if (offered.length === 0) return { kind: "known", taken: 0 };
+      if (!offered[0]!.prev) return { kind: "refused", taken: 0, refusal: refusal("acl.another_root") };
+      const found = branches.of(offered);
+      if (!found) return { kind: "gap", taken: 0, refusal: refusal("acl.gap") };
+      const { branch, at } = found;
+      return at === log.records.length - 1 ? extendBy(branch, scope) : resolveFork(at, branch, scope);
+    },
+
+    /** Judges what of these records follows the log, in slices; undefined when it is not much. One offer at a time. */
+    judgeAhead: (offered: readonly AclRecord[]): Promise<AclAhead | undefined> => ahead.judge(log, offered),
+    storeAhead: ahead.store,
+    /** Whether any of these offers does more than follow the log's end. */
+    leavesLog(offers: readonly AclOffer[]): boolean {
+      let end = log.state.head!;
+      for (const { records } of offers) {
+        const fresh = freshOf(records, log.state);
+        if (fresh.length === 0) continue;
+        if (!fresh[0]!.prev || !equalBytes(fresh[0]!.prev, end)) return true;
+        end = fresh.at(-1)!.id;
+      }
+      return false;
+    },
+    /** Judges in slices what leaves the log, for the `merge` of each of these offers that follows. */
+    judgeBranches: (offers: readonly AclOffer[]): Promise<void> =>
+      branches.judgeAhead(offers.map(({ records }) => freshOf(records, log.state))),
+    enter,
+
+    /** After a failed transaction: what is stored is what counts. */
+    reload(): void {
+      log = loadAclLog(store, header);
+    },
+
+    /** Whether opening the space again would take long, for all that is kept now. */
+    isUnsettled: (): boolean => isUnsettled(log),
+    /** Keeps what the log says, in a write of the commit queue, so that opening the space again is quick. */
+    keepSnapshot,
+  };
+}
+
+/** Whether the first records of a log, up to the one at `pos`, gave this one a place. */
+function isPlacedBy({ positions }: AclState, name: string, pos: number): boolean {
+  const known = positions.get(name)?.pos;
+  return known !== undefined && rightsPositions(known).every((each) => each <= pos);
+}
+
+/** What is not in the chain yet. */
+function freshOf(read: readonly AclRecord[], state: AclState): readonly AclRecord[] {
+  const fresh = read.findIndex(({ id }) => indexIn(state, id) === undefined);
+  return fresh < 0 ? [] : read.slice(fresh);
+}
+
+function accountsCutAfter(state: AclState, pos: number): Uint8Array[] {
+  return [...state.cuts].flatMap(([name, cuts]) =>
+    cuts.some((cut) => cut.pos > pos) ? [state.members.get(name)!.account] : [],
+  );
+}

@@ -1,0 +1,91 @@
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
+import { sha256 } from "../../crypto/hash.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { StoredFileError } from "../../protocol/storage-fault.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { type AclRecord, decodeAclRecord } from "../record/record.ts";
+import type { SpaceHeader } from "../record/space-header.ts";
+import { StoredRecord } from "../record/stored-record.ts";
+import { decodeAclSnapshot, encodeAclSnapshot } from "../reducer/acl-snapshot.ts";
+import { applyAclRecord } from "../reducer/reducer.ts";
+import { type AclState, emptyAcl } from "../reducer/state.ts";
+
+/** Thrown when a stored log does not verify: the file was damaged or written by somebody else. */
+class AclDamagedError extends StoredFileError {
+  constructor(message: string) {
+    super("damaged", message);
+  }
+}
+
+/** A log as it is stored, and what it says. */
+export interface StoredLog {
+  readonly state: AclState;
+  readonly records: StoredRecord[];
+  /** The first so many records need not be judged when it is opened again. */
+  readonly settled: number;
+}
+
+const SNAPSHOT_KEY = "acl-snapshot";
+/** So many records are judged when a space is opened, or a sixteenth of them all: each snapshot is written whole. */
+const JUDGED_RECORDS = 512;
+
+/** Reads a space's log: up to the snapshot by it, and judges the rest. Throws AclDamagedError. */
+export function loadAclLog(store: SpaceStore, header: SpaceHeader): StoredLog {
+  const rows = store.aclRecords();
+  if (rows.length === 0) throw new AclDamagedError(`${store.path}: the ACL log has no root`);
+  const records = rows.map(({ id, bytes }) => new StoredRecord(id, bytes));
+  for (const [pos, { id, bytes }] of records.entries())
+    if (!equalBytes(sha256(bytes), id)) throw new AclDamagedError(`${store.path}: ACL record ${pos} was damaged`);
+  const kept = keptState(store, records);
+  const state = kept ?? emptyAcl();
+  const settled = state.clocks.length;
+  for (let pos = settled; pos < records.length; pos++) {
+    const { id, bytes } = records[pos]!;
+    const record = decodeAclRecord(bytes);
+    const fault = record ? faultOf(state, record, header) : refusal("acl.record_malformed");
+    if (fault) throw new AclDamagedError(`${store.path}: ACL record ${pos}: ${refusalText(fault)}`);
+    records[pos] = new StoredRecord(id, bytes, record!);
+  }
+  return { state, records, settled };
+}
+
+/** The state after the first `count` records of a log, in a copy of its own; a record a step. */
+export function* statesUpTo(
+  store: SpaceStore,
+  header: SpaceHeader,
+  records: readonly StoredRecord[],
+  count: number,
+): Generator<void, AclState> {
+  const kept = keptState(store, records);
+  const state = kept && kept.clocks.length <= count ? kept : emptyAcl();
+  for (const { record } of records.slice(state.clocks.length, count)) {
+    yield;
+    const fault = faultOf(state, record, header);
+    if (fault) throw new AclDamagedError(`ACL record ${bytesToHex(record.id)}: ${refusalText(fault)}`);
+  }
+  return state;
+}
+
+function faultOf(state: AclState, record: AclRecord, header: SpaceHeader): Refusal | undefined {
+  const applied = applyAclRecord(state, record, header);
+  return "fault" in applied ? applied.fault : undefined;
+}
+
+function keptState(store: SpaceStore, records: readonly StoredRecord[]): AclState | undefined {
+  const bytes = store.meta(SNAPSHOT_KEY);
+  return bytes && decodeAclSnapshot(bytes, records);
+}
+
+/** Whether opening this log again would take long. */
+export function isUnsettled({ records, settled }: StoredLog): boolean {
+  return records.length - settled >= Math.max(JUDGED_RECORDS, records.length >> 4);
+}
+
+/** Keeps what a log says, in a write of the commit queue. */
+export function settleLog(store: SpaceStore, log: StoredLog): StoredLog {
+  putSnapshot(store, encodeAclSnapshot(log.state, log.records));
+  return { ...log, settled: log.records.length };
+}
+
+/** Keeps a snapshot beside the log that it is of. */
+export const putSnapshot = (store: SpaceStore, snapshot: Uint8Array): void => store.putMeta(SNAPSHOT_KEY, snapshot);

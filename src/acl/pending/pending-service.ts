@@ -1,0 +1,187 @@
+import type { Clock } from "../../base/clock.ts";
+import type { AclConsequences } from "../../change/ports.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
+import type { Account } from "../../crypto/account.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
+import type { WriteScope } from "../../store/commit-queue.ts";
+import {
+  type AclBuild,
+  type AclContext,
+  type AclMade,
+  composeProposal,
+  composeRecord,
+  forbiddenBy,
+} from "../compose/compose.ts";
+import type { AclLog } from "../log/acl-log.ts";
+import { readPending } from "../log/offered-records.ts";
+import { type HeldPending, MAX_PENDING } from "../log/pending.ts";
+import { isJoinRequest } from "../record/join-request.ts";
+import { canManage } from "../record/permission.ts";
+import { decodePending, type PendingRecord } from "../record/record.ts";
+import { tookEffect } from "../reducer/reducer.ts";
+import { permissionOf } from "../reducer/state.ts";
+import type { PendingBook } from "./pending-book.ts";
+import { keysOfBranch } from "./sequence.ts";
+
+/** How long a device waits for another one to propose its own record again. */
+const OTHERS_TURN_MS = 10 * 60_000;
+
+/** What became of a proposal that somebody handed on. */
+export type PendingVerdict = { kind: "kept" | "known" } | { kind: "refused"; refusal: Refusal };
+
+interface PendingServiceDeps {
+  spaceId: string;
+  account: Account;
+  acl: AclLog;
+  engine: ChangeEngine;
+  clock: Clock;
+  book: PendingBook;
+  context(): AclContext;
+  /** Runs in one transaction and tells the listeners once it is durable. */
+  move<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T>;
+  /** Takes in one record of this account. */
+  append(made: AclMade, scope: WriteScope): AclConsequences | undefined;
+}
+
+const FULL = refusal("acl.pending_full");
+
+/** Records that wait for the owner's devices to give them their place: proposed, handed on, sequenced. */
+export function createPendingService(deps: PendingServiceDeps) {
+  const { acl, engine, account, book, context, move, append } = deps;
+
+  /** Carries out what sequencing one pending record takes. */
+  const sequenceOne = (
+    pending: PendingRecord,
+    scope: WriteScope,
+  ): { result: { progress: boolean; made?: Uint8Array }; consequences?: AclConsequences } => {
+    const plan = book.sequencer()(pending);
+    if ("wait" in plan) return { result: { progress: false } };
+    acl.pending.drop(pending.id);
+    if ("drop" in plan) return { result: { progress: true } };
+    const { ops, minClock, placed, parts } = plan.compose();
+    // Planned with a short stand-in for its branch, which somebody may have made so that the whole is none.
+    if (ops.length > 0 && book.faultOf(ops, minClock)) return { result: { progress: true } };
+    for (const part of parts) acl.pending.put(part, deps.clock.nowMs(), true);
+    const now = context();
+    const sideKeys = keysOfBranch(now, placed);
+    if (ops.length + sideKeys.length === 0) return { result: { progress: true } };
+    const made = composeRecord(now, ops, { sideKeys, rotate: sideKeys.length > 0, minClock });
+    const consequences = append(made, scope);
+    return { result: { progress: true, made: made.bytes }, ...(consequences ? { consequences } : {}) };
+  };
+
+  /** What another of the owner's devices had done on a branch that lost is left to that device for a while. */
+  const isOurTurn = ({ pending, receivedMs }: HeldPending): boolean => {
+    const isOfOther = pending.kind === "acl" && book.isOwn(pending) && !acl.stoodHere(pending.id);
+    return !isOfOther || deps.clock.nowMs() >= receivedMs + OTHERS_TURN_MS;
+  };
+
+  /** Forgets what waits in vain by now: the log made it impossible, or changes that named it found their place. */
+  const forgetDead = async (): Promise<void> => {
+    const forget = await book.findDead();
+    if (forget) await engine.moveAcl(() => ({ result: forget() }));
+  };
+
+  return {
+    /** Asks the owner's devices: kept here until they have answered, and handed on. Undefined as for `draft`. */
+    propose: (build: AclBuild): Promise<AclMade | undefined> =>
+      engine.moveAcl(() => {
+        const now = context();
+        const ops = build(now);
+        if (ops.length === 0) return { result: undefined };
+        const made = composeProposal(now, ops);
+        if (book.keep([decodePending(made.bytes)!]).length > 0) throw forbiddenBy(now, FULL);
+        return { result: made };
+      }),
+
+    /**
+     * Keeps what others hand on for the owner's devices: proposals that could take effect now, and records of lost
+     * branches that could, or that members' changes name, with those before them. Answers one verdict each.
+     */
+    async takePending(many: readonly Uint8Array[]): Promise<PendingVerdict[]> {
+      const offered = await readPending(many.slice(0, MAX_PENDING)); // nobody keeps more
+      return engine.moveAcl(() => {
+        const fresh = offered.flatMap((pending) =>
+          pending && !tookEffect(acl.state, pending.id) && !acl.pending.has(pending.id) ? [pending] : [],
+        );
+        const alive = book.living(fresh);
+        const planOf = book.sequencer(alive);
+        const plans = new Map(fresh.map((pending) => [pending, planOf(pending)]));
+        const takesEffect = (pending: PendingRecord) => "compose" in (plans.get(pending) ?? planOf(pending));
+        const full = book.keep(
+          alive
+            .all()
+            .filter(
+              (pending) => !acl.pending.has(pending.id) && (takesEffect(pending) || alive.isFollowed(pending.id)),
+            ),
+        );
+        const result = offered.map((pending): PendingVerdict => {
+          if (!pending) return { kind: "refused", refusal: refusal("acl.pending_malformed") };
+          const plan = plans.get(pending);
+          if (!plan) return { kind: "known" };
+          if (acl.pending.has(pending.id)) return { kind: "kept" };
+          if (full.includes(pending)) return { kind: "refused", refusal: FULL };
+          return { kind: "refused", refusal: "drop" in plan ? plan.drop : "wait" in plan ? plan.wait : FULL };
+        });
+        return { result };
+      });
+    },
+
+    /** Whether `sequence` may find something to do. */
+    hasWork: (): boolean => acl.pending.list().length > 0 || book.namedAgain().length > 0,
+
+    forgetDead,
+
+    /** What waits for the owner's devices, to be handed on. */
+    pending: (): Uint8Array[] => acl.pending.list().map(({ pending }) => pending.bytes),
+
+    /**
+     * What this account proposed and could give effect to itself, and requests to join that it may put into the log, oldest
+     * first, now that its records can be put in order: each by a record of its own (`ownSequence`). What never can any more
+     * is forgotten.
+     */
+    ownProposals: (): Promise<PendingRecord[]> =>
+      engine.moveAcl(() => {
+        const manages = canManage(permissionOf(acl.state, account.signer.publicKey));
+        const own = acl.pending
+          .list()
+          .filter(
+            ({ pending }) =>
+              pending.kind === "acl-proposal" && (book.isOwn(pending) || (manages && isJoinRequest(pending))),
+          );
+        const planOf = book.sequencer(undefined, book.ownFaultOf);
+        const result = own.flatMap(({ pending }) => {
+          const plan = planOf(pending);
+          if ("drop" in plan) acl.pending.drop(pending.id);
+          return "compose" in plan ? [pending] : [];
+        });
+        return { result };
+      }),
+
+    /**
+     * On an owner's device: gives effect to what waits, one record each, and forgets what never can. Answers the records
+     * made. On other devices nothing happens. What another of the owner's devices had done on a branch that lost is first
+     * left to that device, so that two do not fork the log again over it. Call it after a meeting, and every round.
+     */
+    async sequence(): Promise<Uint8Array[]> {
+      const made: Uint8Array[] = [];
+      if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
+      if (book.namedAgain().length > 0) await move(() => ({ result: book.keep(book.namedAgain()) }));
+      for (let progress = true; progress; ) {
+        progress = false;
+        await forgetDead(); // else each of a long branch would be looked at again for each that is forgotten
+        const held = acl.pending.list();
+        for (let at = 0; ; at++) {
+          at = await book.nextDue(held, at, isOurTurn);
+          const pending = held[at]?.pending;
+          if (!pending) break;
+          if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
+          const done = await move((scope) => sequenceOne(pending, scope));
+          if (done.made) made.push(done.made);
+          progress ||= done.progress;
+        }
+      }
+      return made;
+    },
+  };
+}

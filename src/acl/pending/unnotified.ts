@@ -1,0 +1,83 @@
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
+import type { AccountId } from "../../base/ids.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
+import { accountIdOf } from "../../crypto/account-id.ts";
+import type { AclMade } from "../compose/compose.ts";
+import type { AclLog } from "../log/acl-log.ts";
+
+/** How many records are kept whose accounts may still have to be notified; the oldest are forgotten beyond that. */
+const KEPT = 256;
+
+interface UnnotifiedDeps {
+  readonly accountKey: Uint8Array;
+  readonly acl: AclLog;
+  readonly engine: ChangeEngine;
+}
+
+/**
+ * The accounts that this device lets in and has not notified yet. They are on the disk before the record can count, so a
+ * device that dies in between, or never learns what became of the record, notifies them once it sees that the record counts.
+ * Notifying twice does nothing more.
+ */
+export function createUnnotified({ accountKey, acl, engine }: UnnotifiedDeps) {
+  const { unnotified } = engine.store;
+  /** Records kept in this run: only the code that appends them knows whether anything can still come of them. */
+  const ofThisRun = new Set<string>();
+  let inTurn: Promise<void> = Promise.resolve();
+
+  /** In the transaction of the record itself, or before it is put where others see it. */
+  const put = ({ id, admits }: AclMade): void => {
+    const accounts = admits.filter((account) => !equalBytes(account, accountKey));
+    if (accounts.length === 0) return;
+    ofThisRun.add(bytesToHex(id));
+    unnotified.put({ record: id, position: acl.records().length, accounts }, KEPT);
+  };
+
+  const drop = (records: readonly Uint8Array[]): Promise<void> =>
+    engine.write(() => {
+      for (const record of records) unnotified.drop(record);
+    });
+
+  const notifyAll = async (notify: (accounts: AccountId[]) => Promise<void>): Promise<void> => {
+    for (const { record, accounts } of unnotified.all()) {
+      if (acl.at(record) === undefined) continue;
+      const members = accounts.filter((account) => acl.permission(account) !== "none");
+      if (members.length > 0) await notify(members.map(accountIdOf));
+      await drop([record]);
+    }
+  };
+
+  return {
+    put,
+    /** Before the record is put where others see it; durable when it resolves. */
+    async keepUnnotified(made: AclMade): Promise<void> {
+      if (made.admits.length > 0) await engine.write(() => put(made));
+    },
+    /** Nothing came of a record. */
+    async forgetUnnotified({ id, admits }: AclMade): Promise<void> {
+      if (admits.length > 0) await drop([id]);
+    },
+    /**
+     * To be called when the log holds all that others see. Forgets the records of earlier runs that are not pending and in
+     * whose place another record stands.
+     */
+    async forgetUnnotifiedInVain(): Promise<void> {
+      const vain = unnotified
+        .all()
+        .filter(
+          ({ record, position }) =>
+            position < acl.records().length &&
+            acl.at(record) === undefined &&
+            !acl.pending.has(record) &&
+            !ofThisRun.has(bytesToHex(record)),
+        );
+      if (vain.length > 0) await drop(vain.map(({ record }) => record));
+    },
+    /** Tells the accounts that this device let in, as far as they are members by now. What fails is told the next time. */
+    notifyAdmitted(tell: (accounts: AccountId[]) => Promise<void>): Promise<void> {
+      const next = inTurn.then(() => notifyAll(tell));
+      inTurn = next.catch(() => undefined);
+      return next;
+    },
+  };
+}

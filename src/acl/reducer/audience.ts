@@ -1,0 +1,29 @@
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
+import { canRead } from "../record/permission.ts";
+import { type AclState, permissionOf } from "./state.ts";
+
+/**
+ * How many records of a log are for somebody who holds these keys: all for who may read or join by itself; for who left, or
+ * whose token ended, those up to the record that says so; none for anybody else.
+ */
+export function recordsFor(state: AclState, keys: readonly Uint8Array[]): number {
+  return Math.max(0, ...keys.map((key) => recordsForKey(state, key)));
+}
+
+function recordsForKey(state: AclState, key: Uint8Array): number {
+  const name = bytesToHex(key);
+  const isOpenInvite = (state.invites.get(name)?.permission ?? "none") !== "none";
+  if (isOpenInvite || canRead(permissionOf(state, key))) return state.clocks.length;
+  const left = state.members.get(name)?.history.at(-1);
+  if (left) return left.pos + 1;
+  // A token's key gets each new read key for as long as it stands.
+  const minted = state.usedKeys.get(name);
+  if (minted === undefined) return 0;
+  const wasGiven = state.epochs.some(({ epoch, shared, pos }) =>
+    [...(pos >= minted ? epoch.sealed : []), ...shared].some(({ to }) => equalBytes(to, key)),
+  );
+  const ended = state.epochs.find(
+    ({ pos, epoch }) => pos > minted && !epoch.sealed.some(({ to }) => equalBytes(to, key)),
+  );
+  return wasGiven && ended ? ended.pos + 1 : 0;
+}

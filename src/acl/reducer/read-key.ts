@@ -1,0 +1,49 @@
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
+import type { EpochOp, SealedKey } from "../record/op.ts";
+import type { Application } from "./application.ts";
+import { currentEpoch, type MemberState, readKeyHolders } from "./state.ts";
+
+/** Whether there is one box for each of those expected, and none for anybody else. */
+export function sameKeys(expected: ReadonlyMap<string, Uint8Array>, sealed: readonly SealedKey[]): boolean {
+  if (sealed.length !== expected.size) return false;
+  const given = new Set(sealed.map(({ to }) => bytesToHex(to)));
+  return given.size === sealed.length && [...given].every((name) => expected.has(name));
+}
+
+export function beginEpoch({ state, journal, pos }: Application, epoch: EpochOp): void {
+  journal.push(state.epochs, { pos, epoch, shared: [] });
+  journal.put(state.epochPositions, bytesToHex(epoch.keyId), pos);
+}
+
+/** A new read key, sealed to exactly those who may read, with the one before sealed under it. */
+export function startEpoch(app: Application, epoch: EpochOp): Refusal | undefined {
+  const { state } = app;
+  if (state.epochPositions.has(bytesToHex(epoch.keyId))) return refusal("acl.key_used");
+  const [current] = epoch.previous;
+  if (!current || !equalBytes(current.keyId, currentEpoch(state)!.epoch.keyId)) return refusal("acl.key_before");
+  const previous = new Set(epoch.previous.map(({ keyId }) => bytesToHex(keyId)));
+  if (previous.size !== epoch.previous.length || previous.has(bytesToHex(epoch.keyId))) return refusal("acl.key_twice");
+  if (!sameKeys(readKeyHolders(state), epoch.sealed)) return refusal("acl.key_holders");
+  beginEpoch(app, epoch);
+  for (const member of [...state.members.values()]) if (member.status === "removing") endLeaving(app, member);
+  app.owed.clear();
+  app.rotationDue = false;
+  return undefined;
+}
+
+/** Gives the current read key to those who came since it began. */
+export function giveReadKey(app: Application, keyId: Uint8Array, sealed: readonly SealedKey[]): Refusal | undefined {
+  const epoch = currentEpoch(app.state)!;
+  if (app.owed.size === 0) return refusal("acl.key_not_owed");
+  if (!equalBytes(keyId, epoch.epoch.keyId)) return refusal("acl.key_not_current");
+  if (!sameKeys(app.owed, sealed)) return refusal("acl.key_owed_holders");
+  for (const entry of sealed) app.journal.push(epoch.shared, entry);
+  app.owed.clear();
+  return undefined;
+}
+
+/** Who left by itself is out for good with the key that it does not get. */
+function endLeaving(app: Application, member: MemberState): void {
+  app.journal.put(app.state.members, bytesToHex(member.account), { ...member, status: "removed" });
+}
