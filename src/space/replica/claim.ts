@@ -1,3 +1,4 @@
+import type { PendingRecord } from "../../acl/record.ts";
 import { equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
@@ -10,26 +11,54 @@ import type { ReplicaSource } from "./source.ts";
 const SAMPLE_CHANGES = 16;
 const SAMPLE_BYTES = 256 << 10;
 
-/** What a remote in this state claims to keep that nobody on the LAN was known to; undefined while it lacks our bodies. */
-export function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: RemoteState): Claim | undefined {
+/** What nobody on the LAN is known to keep. */
+export interface Unkept {
+  /** Whether any changes are among it. */
+  readonly changes: boolean;
+  /** Position of the first such record of the ACL log. */
+  readonly from: number;
+  /** Of what waits for its place in it. */
+  readonly pending: readonly PendingRecord[];
+}
+
+export function unkeptOf({ acl, engine }: ReplicaSource): Unkept {
+  const { sync } = engine.store;
+  const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !sync.hasRecord("peer", id);
+  const log = acl.records();
+  const from = log.findIndex(isNew);
+  return {
+    changes: !sync.hasAll("peer"),
+    from: from < 0 ? log.length : from,
+    pending: acl.pending.list().flatMap(({ pending }) => (isNew(pending) ? [pending] : [])),
+  };
+}
+
+/**
+ * What a remote in this state claims to keep that nobody on the LAN was known to; undefined when that is nothing, and while it
+ * lacks our bodies.
+ */
+export function claimOf(
+  space: ReplicaSource,
+  unkept: Unkept,
+  pendingDigest: Uint8Array,
+  state: RemoteState,
+): Claim | undefined {
   if (!hasOurBodies(space, state)) return undefined;
   const { store } = space.engine;
   const { sync } = store;
-  const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !sync.hasRecord("peer", id);
-  const reach = sync.reachOf("peer", coverage(space, state.vector));
+  const mark = sync.markOf("peer");
+  const reach = unkept.changes ? sync.reachOf("peer", coverage(space, state.vector)) : { upto: mark, again: [] };
   const doubtsBefore = sync.doubts();
   const log = space.acl.records();
   // Whoever has a record of the log has those before it.
   const theirs = log.slice(0, log.findIndex(({ id }) => equalBytes(id, state.aclHead)) + 1);
-  const first = theirs.findIndex(isNew);
-  const from = first < 0 ? theirs.length : first;
+  const from = Math.min(unkept.from, theirs.length);
   const records = theirs.slice(from);
-  const isSamePending = equalBytes(state.pending, pendingDigest);
-  const pending = isSamePending
-    ? space.acl.pending.list().flatMap(({ pending }) => (isNew(pending) ? [pending] : []))
-    : [];
+  const pending = equalBytes(state.pending, pendingDigest) ? unkept.pending : [];
+  const isNothing = reach.upto <= mark && reach.again.length + records.length + pending.length === 0;
+  if (isNothing) return undefined;
   return {
-    changeIds: sampleOf(space, sync.markOf("peer"), reach),
+    changeIds: sampleOf(space, mark, reach),
     from,
     records: records.map(({ bytes }) => bytes),
     pending: pending.map(({ bytes }) => bytes),

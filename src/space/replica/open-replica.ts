@@ -1,6 +1,6 @@
 import { placesOf, presentKeyIdOf } from "../places.ts";
 import type { Replica } from "../replica.ts";
-import { claimOf } from "./claim.ts";
+import { claimOf, unkeptOf } from "./claim.ts";
 import { factsOf, objectFactsOf, spaceBacklogOf } from "./facts.ts";
 import { lostPlacesOf } from "./lost-places.ts";
 import { claimedBeyond, coversAll, suspects, vectorOf } from "./own-vector.ts";
@@ -17,6 +17,8 @@ export function openReplica(space: ReplicaSource): Replica {
   const { engine, keys } = space;
   const { store } = engine;
   const acl = createReplicaAcl(space);
+  const facts = store.memo(() => factsOf(space));
+  const unkept = store.memo(() => unkeptOf(space));
   const replicaWrite = createReplicaWrite(space);
   return {
     id: space.id,
@@ -32,7 +34,7 @@ export function openReplica(space: ReplicaSource): Replica {
     presentKeyId: () => presentKeyIdOf(space),
     readKey: keys.current,
 
-    vector: () => vectorOf(space),
+    vector: store.memo(() => vectorOf(space)),
     isCoveredBy: (theirs) => coversAll(space, theirs),
     claimedBeyond: (theirs) => claimedBeyond(space, theirs),
     suspects: (theirs) => suspects(space, theirs),
@@ -50,13 +52,13 @@ export function openReplica(space: ReplicaSource): Replica {
     age: () => ageWaiting(space),
     replaceWriter: async () => void (await engine.mintWriter()),
 
-    claimOf: (state) => claimOf(space, acl.pendingDigest(), state),
+    claimOf: (state) => claimOf(space, unkept(), acl.pendingDigest(), state),
     unpublished: (limit) => unpublishedOf(space, limit),
     newestNo: store.sync.newestNo,
     waitingBytes: () => store.parked.usage().bytes,
     hasGivenUp: () => hasGivenUp(space),
 
-    facts: () => factsOf(space),
+    facts,
     objectFacts: (objectId) => objectFactsOf(space, objectId),
     backlog: () => spaceBacklogOf(space),
 
