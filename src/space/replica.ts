@@ -307,7 +307,7 @@ export interface Replica {
   /** Another device was found to use this device's writer: this device continues under a new one. */
   replaceWriter(): Promise<void>;
 
-  /** What a remote in this state claims to keep; undefined while it lacks bodies that are here. */
+  /** What a remote in this state claims to keep that is news; undefined when nothing is, and while it lacks bodies that are here. */
   claimOf(state: RemoteState): Claim | undefined;
   /** Changes that the network is not known to keep, in the order of arrival. */
   unpublished(limit: number): Unpublished[];

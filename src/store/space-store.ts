@@ -9,6 +9,7 @@ import { createParkedTable } from "./parked-table.ts";
 import { createPendingBodyTable } from "./pending-body-table.ts";
 import { createPlaceTable } from "./place-table.ts";
 import { createQueryIndexTable } from "./query-index-table.ts";
+import { createReadMemo } from "./read-memo.ts";
 import { createRowLogTable } from "./row-log-table.ts";
 import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
@@ -99,6 +100,7 @@ function createSpaceStore(db: Database, path: string, copying: WalCopying | unde
     inbox: createInboxTable(db),
     places: createPlaceTable(db),
     unnotified: createUnnotifiedTable(db),
+    memo: createReadMemo(db),
     /**
      * Outside a transaction: copies the log into the database and leaves it empty, so that nothing is left in it of what was
      * deleted. Answers whether it could: a reader, or another program, may need it.

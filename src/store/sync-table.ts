@@ -233,6 +233,11 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       }
     },
     markOf,
+    /** Whether the target is known to have all that is here. */
+    hasAll(target: ReplicaTarget): boolean {
+      const mark = markOf(target);
+      return mark >= newestNo() && behind.get(target, mark) === null;
+    },
     /** A target turned out to reach that far. */
     advance(target: ReplicaTarget, { upto, again }: Reach): void {
       confirmed++;

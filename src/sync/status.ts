@@ -24,6 +24,8 @@ export interface Reach {
 }
 
 const LAST_SYNCED = "sync.lastSyncedAt";
+/** What is known after a restart is so much older at most: rounds follow each other far faster than that is worth a commit. */
+const LAST_SYNCED_STEP_MS = 30_000;
 
 /**
  * The state, by the definitions of the interface: never `synced` by default or by time-out. `complete`: nothing of the
@@ -77,6 +79,8 @@ function lastSyncedAt(replica: Replica): number | undefined {
 }
 
 export async function markSynced(replica: Replica, atMs: number): Promise<void> {
+  const storedMs = lastSyncedAt(replica);
+  if (storedMs !== undefined && Math.abs(atMs - storedMs) < LAST_SYNCED_STEP_MS) return;
   const stamp = new Uint8Array(8);
   writeUint64(stamp, 0, BigInt(atMs));
   await replica.write((write) => write.putNote(LAST_SYNCED, stamp));

@@ -1,3 +1,4 @@
+import type { PendingRecord } from "../../acl/record/record.ts";
 import { equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
@@ -11,32 +12,59 @@ const SAMPLE_CHANGES = 16;
 const SAMPLE_BYTES = 256 << 10;
 
 /** The part of a replica that counts what peers keep. */
-export const claims = (space: ReplicaSource, pendingDigest: () => Uint8Array): Pick<Replica, "claimOf"> => ({
-  claimOf: (state) => claimOf(space, pendingDigest(), state),
-});
+export const claims = (space: ReplicaSource, pendingDigest: () => Uint8Array): Pick<Replica, "claimOf"> => {
+  const unkept = space.engine.store.memo(() => unkeptOf(space));
+  return { claimOf: (state) => claimOf(space, unkept(), pendingDigest(), state) };
+};
+
+/** What no peer is known to keep. */
+interface Unkept {
+  /** Whether any changes are among it. */
+  readonly changes: boolean;
+  /** Position of the first such record of the ACL log. */
+  readonly from: number;
+  /** Pending records. */
+  readonly pending: readonly PendingRecord[];
+}
+
+function unkeptOf({ acl, engine }: ReplicaSource): Unkept {
+  const { sync } = engine.store;
+  const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !sync.hasRecord("peer", id);
+  const log = acl.records();
+  const from = log.findIndex(isNew);
+  return {
+    changes: !sync.hasAll("peer"),
+    from: from < 0 ? log.length : from,
+    pending: acl.pending.list().flatMap(({ pending }) => (isNew(pending) ? [pending] : [])),
+  };
+}
 
 /**
- * What a remote in this state claims to keep and no peer was known to keep. Undefined while it lacks bodies that are here.
+ * What a remote in this state claims to keep and no peer was known to keep. Undefined when that is nothing, and while the remote
+ * lacks bodies that are here.
  */
-function claimOf(space: ReplicaSource, pendingDigest: Uint8Array, state: RemoteState): Claim | undefined {
+function claimOf(
+  space: ReplicaSource,
+  unkept: Unkept,
+  pendingDigest: Uint8Array,
+  state: RemoteState,
+): Claim | undefined {
   if (!hasOurBodies(space, state)) return undefined;
   const { store } = space.engine;
   const { sync } = store;
-  const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !sync.hasRecord("peer", id);
-  const reach = sync.reachOf("peer", coverage(space, state.vector));
+  const mark = sync.markOf("peer");
+  const reach = unkept.changes ? sync.reachOf("peer", coverage(space, state.vector)) : { upto: mark, again: [] };
   const doubtsBefore = sync.doubts();
   const log = space.acl.records();
   // A replica that has a record of the log has all records before it.
   const theirs = log.slice(0, log.findIndex(({ id }) => equalBytes(id, state.aclHead)) + 1);
-  const first = theirs.findIndex(isNew);
-  const from = first < 0 ? theirs.length : first;
+  const from = Math.min(unkept.from, theirs.length);
   const records = theirs.slice(from);
-  const isSamePending = equalBytes(state.pending, pendingDigest);
-  const pending = isSamePending
-    ? space.acl.pending.list().flatMap(({ pending }) => (isNew(pending) ? [pending] : []))
-    : [];
+  const pending = equalBytes(state.pending, pendingDigest) ? unkept.pending : [];
+  const isNothing = reach.upto <= mark && reach.again.length + records.length + pending.length === 0;
+  if (isNothing) return undefined;
   return {
-    changeIds: sampleOf(space, sync.markOf("peer"), reach),
+    changeIds: sampleOf(space, mark, reach),
     from,
     records: records.map(({ bytes }) => bytes),
     pending: pending.map(({ bytes }) => bytes),

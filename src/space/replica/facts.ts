@@ -70,7 +70,7 @@ const isComplete = ({ unconfirmedCount, parkedCount, stale, unplaced, aclCount }
 
 /** The part of a replica that its status is computed from. */
 export const statusFacts = (space: ReplicaSource): Pick<Replica, "facts" | "objectFacts" | "backlog"> => ({
-  facts: () => factsOf(space),
+  facts: space.engine.store.memo(() => factsOf(space)),
   objectFacts: (objectId) => objectFactsOf(space, objectId),
   backlog: () => spaceBacklogOf(space),
 });

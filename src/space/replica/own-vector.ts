@@ -37,7 +37,7 @@ export interface VectorSource {
 export const comparisons = (
   source: VectorSource,
 ): Pick<Replica, "vector" | "isCoveredBy" | "claimedBeyond" | "suspects"> => ({
-  vector: () => vectorOf(source),
+  vector: source.engine.store.memo(() => vectorOf(source)),
   isCoveredBy: (theirs) => coversAll(source, theirs),
   claimedBeyond: (theirs) => claimedBeyond(source, theirs),
   suspects: (theirs) => suspects(source, theirs),

@@ -15,8 +15,16 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
   const { acl, aclService, engine } = space;
   const { store } = engine;
 
+  const waiting = store.memo(() => acl.pending.list());
+  const hasWork = store.memo(aclService.hasWork);
+  const pendingDigest = store.memo(() => {
+    const ids = waiting().map(({ pending }) => pending.id);
+    if (ids.length === 0) return NOTHING_PENDING;
+    return sha256(concatBytes(utf8ToBytes("svc/acl-pending/v1\0"), ...ids.sort((a, b) => Buffer.compare(a, b))));
+  });
+
   const sequencePending = async (): Promise<void> => {
-    if (!aclService.hasWork()) return;
+    if (!hasWork()) return;
     await aclService.forgetDead();
     if (space.role() === "owner") await aclService.sequence();
   };
@@ -36,12 +44,8 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
       return key !== undefined && acl.state.members.get(bytesToHex(key))?.history.at(-1)?.permission === "none";
     },
     pending: () => within(aclService.pending(), (bytes) => bytes),
-    hasPending: () => acl.pending.list().length > 0,
-    pendingDigest() {
-      const ids = acl.pending.list().map(({ pending }) => pending.id);
-      if (ids.length === 0) return NOTHING_PENDING;
-      return sha256(concatBytes(utf8ToBytes("svc/acl-pending/v1\0"), ...ids.sort((a, b) => Buffer.compare(a, b))));
-    },
+    hasPending: () => waiting().length > 0,
+    pendingDigest,
     unpublishedAt({ from, to }) {
       const standing = acl.records().slice(from, to === undefined ? undefined : to + 1);
       const lost =

@@ -51,6 +51,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     secondRun: false,
     data: "memory",
     longest: [
+      "test/property/small-schedules.test.ts",
       "test/property/sync-schedules.test.ts",
       "test/property/convergence.test.ts",
       "test/property/intake.test.ts",

@@ -333,6 +333,12 @@ export const rowsOf = ({ device: { space } }: SyncDevice): string[] =>
 export function createSnapshots() {
   const pathByDevice = new Map<SyncDevice, string>();
   return {
+    /** As they are while it runs: a database and its log. */
+    copy(device: SyncDevice): void {
+      const { path } = device.device.space.engine.store;
+      copyFiles(path, `${path}.snapshot`);
+      pathByDevice.set(device, `${path}.snapshot`);
+    },
     has: (device: SyncDevice): boolean => pathByDevice.has(device),
     take: (device: SyncDevice): Promise<void> =>
       device.restart((path) => {
