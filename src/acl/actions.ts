@@ -1,5 +1,6 @@
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
+import { canSealTo } from "../crypto/box.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { createSigner } from "../crypto/sign.ts";
 import { svcError } from "../protocol/errors.ts";
@@ -276,7 +277,7 @@ function requireTouch(context: AclContext, permission: Permission): void {
 
 function parse(identity: string, field: string): Uint8Array {
   const account = parseAccountId(identity);
-  if (!account) {
+  if (!account || !canSealTo(account)) {
     const reason = "not an account id";
     throw svcError("request.invalid_field", { field, reason }, `${field} is ${reason}`);
   }

@@ -279,6 +279,8 @@ const WORDS = {
   "acl.invite_kind": "the invite is of another kind",
   "acl.request_pending": "a request of this account is pending",
   "acl.account_key": "the account's key is not admissible",
+  "acl.invite_key": "the key of the invite or guest is not admissible",
+  "acl.metadata_key": "the key for what members say of themselves is not admissible",
   "acl.invite_proof": "the proof is not the invite's",
   "acl.pins_missing": "whoever may no longer write is pinned",
   "acl.pins_extra": "whoever may still write is not pinned",
