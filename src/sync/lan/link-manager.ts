@@ -26,6 +26,12 @@ interface LinkPort {
   ownKeySeen?(): void;
 }
 
+interface OpenedLink {
+  readonly link: OpenLink;
+  /** Keys have changed since its handshake began: they are to be compared on it. */
+  isOutdated(): boolean;
+}
+
 /** Answers a request of a peer. A rejection is told to it as a failure without a reason. */
 type RequestHandler = (link: PeerLink, body: Uint8Array) => Promise<Uint8Array>;
 /** Takes a notice of a peer. */
@@ -88,6 +94,7 @@ const LINKS_PER_ACCOUNT = 32;
 const LINKS_MAX = 512;
 /** Tokens made for an account that asks what is shared: some 2.5 s of a processor, then a twelfth of one. */
 const COMPARISONS = { burst: 1 << 20, perSecond: 1 << 15 };
+const COMPARE_AGAIN_MS = 5000;
 /** Reserved for the link itself. */
 const INSTANCE_KIND = "~instance";
 
@@ -108,6 +115,8 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
   let dialling = 0;
   let closing = false;
   let selfSeen = false;
+  /** How often `port.keys()` came to say something else. */
+  let keyChanges = 0;
   const rateLimited = createRateLimitedLog(log);
   const unfinished = new Set<TLSSocket>();
 
@@ -153,8 +162,18 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     }
   };
 
+  /** A peer that has no time for it is asked again: a space that is not recognised would stay so for as long as the link stands. */
+  const compare = (link: OpenLink): void => {
+    link.matchAgain().catch((error: unknown) => {
+      log.debug("p2p: comparing spaces failed", { peerId: link.peerId, err: error });
+      const timer = setTimeout(() => {
+        if (!link.signal.aborted) compare(link);
+      }, COMPARE_AGAIN_MS);
+      timer.unref();
+    });
+  };
   /** Takes a new link, or closes it in favour of the one there is. Both ends decide alike. */
-  const admit = (link: OpenLink): boolean => {
+  const admit = ({ link, isOutdated }: OpenedLink): boolean => {
     if (closing) {
       link.close("shutting down");
       return false;
@@ -188,6 +207,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     log.info("p2p: connected", { peerId: link.peerId, spaces: link.sharedSpaces().length, dialled: link.dialled });
     introduce(link);
     port.connected(link);
+    if (isOutdated()) compare(link);
     return true;
   };
   const isInboxLink = (link: PeerLink): boolean => !link.own && link.sharedSpaces().length === 0;
@@ -206,10 +226,12 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     link.openedAtMs - existing.openedAtMs > AT_ONCE_MS ||
     link.dialled === certificate.peerId < link.peerId;
 
-  const open = async (socket: TLSSocket, role: LinkRole): Promise<OpenLink> => {
+  const open = async (socket: TLSSocket, role: LinkRole): Promise<OpenedLink> => {
+    const before = keyChanges;
     unfinished.add(socket);
     try {
-      return await openPeerLink(socket, role, identity, () => port.keys(), events, options.silence);
+      const link = await openPeerLink(socket, role, identity, () => port.keys(), events, options.silence);
+      return { link, isOutdated: () => keyChanges !== before };
     } finally {
       unfinished.delete(socket);
     }
@@ -247,9 +269,9 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     dialling++;
     try {
       const socket = await dialPeer(certificate, target.address, target.port);
-      const link = await open(socket, "dialler");
-      book.reached(instance, link.peerId);
-      admit(link);
+      const opened = await open(socket, "dialler");
+      book.reached(instance, opened.link.peerId);
+      admit(opened);
     } catch (error) {
       noteFailure(error, target.address);
       const strange = error instanceof HandshakeError && error.failure !== "closed" && error.failure !== "timeout";
@@ -301,11 +323,8 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     onRequest: (kind, handler) => register(requestHandlers, kind, handler),
     onNotice: (kind, handler) => register(noticeHandlers, kind, handler),
     spacesChanged: () => {
-      for (const link of linkByPeer.values()) {
-        link
-          .matchAgain()
-          .catch((error) => log.debug("p2p: comparing spaces failed", { peerId: link.peerId, err: error }));
-      }
+      keyChanges++;
+      for (const link of linkByPeer.values()) compare(link);
       book.retryStrangers();
       discovery?.query();
       dialPass();
