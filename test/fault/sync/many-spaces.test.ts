@@ -91,7 +91,8 @@ rule(
           const spaceId = (await createSpace(client)).id;
           const objectId = (await createObject(client, spaceId)).id;
           const inviteToken = await mintInvite(owner, spaceId, { mode: "open", permission: "writer" });
-          await other.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+          const joining = { body: { inviteToken }, timeoutMs: WAIT_MS };
+          expect((await other.server.client.request("POST", "/v1/spaces/join", joining)).status).toBe(202);
           return { spaceId, objectId };
         });
         const ids = new Set(spaces.map(({ spaceId }) => spaceId));
@@ -104,7 +105,8 @@ rule(
         for (;;) {
           const left = await unsynced(device, spaces);
           if (left.length === 0) return;
-          if (performance.now() > deadline) throw new Error(`${left.length} are not synced: ${left.slice(0, 5).join(", ")}`);
+          if (performance.now() > deadline)
+            throw new Error(`${left.length} are not synced: ${left.slice(0, 5).join(", ")}`);
           await Bun.sleep(200);
         }
       };
