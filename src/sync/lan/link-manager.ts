@@ -162,16 +162,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     }
   };
 
-  /** A peer that has no time for it is asked again: a space that is not recognised would stay so for as long as the link stands. */
-  const compare = (link: OpenLink): void => {
-    link.matchAgain().catch((error: unknown) => {
-      log.debug("p2p: comparing spaces failed", { peerId: link.peerId, err: error });
-      const timer = setTimeout(() => {
-        if (!link.signal.aborted) compare(link);
-      }, COMPARE_AGAIN_MS);
-      timer.unref();
-    });
-  };
+  const compare = (link: OpenLink): void => compareKeys(link, log);
   /** Takes a new link, or closes it in favour of the one there is. Both ends decide alike. */
   const admit = ({ link, isOutdated }: OpenedLink): boolean => {
     if (closing) {
@@ -217,14 +208,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     if (links.filter((link) => link.accountId === accountId).length >= LINKS_PER_ACCOUNT) return true;
     return !own && links.length >= LINKS_MAX;
   };
-  /**
-   * Of two links to one peer that were made at once the one dialled by the lower peer id stays; else the newer: the peer
-   * has lost the other, or two run with one key, a data root and its copy, and take turns.
-   */
-  const replaces = (link: OpenLink, existing: OpenLink): boolean =>
-    link.dialled === existing.dialled ||
-    link.openedAtMs - existing.openedAtMs > AT_ONCE_MS ||
-    link.dialled === certificate.peerId < link.peerId;
+  const replaces = (link: OpenLink, existing: OpenLink): boolean => replacesLink(link, existing, certificate.peerId);
 
   const open = async (socket: TLSSocket, role: LinkRole): Promise<OpenedLink> => {
     const before = keyChanges;
@@ -367,4 +351,27 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
 function register<Handler>(handlers: Map<string, Handler>, kind: string, handler: Handler): void {
   if (kind.startsWith("~") || handlers.has(kind)) throw new RangeError(`the kind ${kind} is taken`);
   handlers.set(kind, handler);
+}
+
+/** A peer that has no time for it is asked again: a space that is not recognised would stay so for as long as the link stands. */
+function compareKeys(link: OpenLink, log: Log): void {
+  link.matchAgain().catch((error: unknown) => {
+    log.debug("p2p: comparing spaces failed", { peerId: link.peerId, err: error });
+    const timer = setTimeout(() => {
+      if (!link.signal.aborted) compareKeys(link, log);
+    }, COMPARE_AGAIN_MS);
+    timer.unref();
+  });
+}
+
+/**
+ * Of two links to one peer that were made at once the one dialled by the lower peer id stays; else the newer: the peer
+ * has lost the other, or two run with one key, a data root and its copy, and take turns.
+ */
+function replacesLink(link: OpenLink, existing: OpenLink, ownId: PeerId): boolean {
+  return (
+    link.dialled === existing.dialled ||
+    link.openedAtMs - existing.openedAtMs > AT_ONCE_MS ||
+    link.dialled === ownId < link.peerId
+  );
 }
