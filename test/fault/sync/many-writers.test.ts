@@ -12,6 +12,7 @@ import { type Device, rowsOf, setName, statusOf, untilSynced } from "../../suppo
 
 const WRITERS = Number(process.env["WRITERS"] ?? 6_000);
 const CHANGES_A_FRAME = 400;
+const WRITERS_A_PUSH = 4_000;
 /** For what all of them take, on a machine that does other things too. */
 const WAIT_MS = 60_000 + WRITERS * 4;
 /** A write beside any number of writers, on such a machine. */
@@ -57,16 +58,17 @@ rule(
 
     const peer = await world.join();
     const lacking = async () => total + WRITERS - (await statusOf(server, spaceId)).total;
-    /** What a frame held may be lost with its session: then there are others in its place. */
+    /** As many writers as one message says that it has. What is lost with a session is made up for by others. */
     const push = async (count: number): Promise<void> => {
-      let left = count;
-      const frames = (cursor: number) => {
-        const size = Math.min(CHANGES_A_FRAME, left);
-        left -= size;
-        const changes = Array.from({ length: size }, () => forgeChange(world.world, writer).bytes);
-        return { changes, next: left > 0 ? cursor + 1 : 0, withheld: 0, needIds: [] };
-      };
-      await peer.push(spaceId, world.offer(frames));
+      const made = Array.from({ length: Math.min(WRITERS_A_PUSH, count) }, () => forgeChange(world.world, writer));
+      const vector = made
+        .map(({ id, header }) => ({ author: header.author, writer: header.writer, seq: 1, count: 1, last: id }))
+        .map((state) => ({ ...state, forks: new Uint8Array(0) }))
+        .sort((one, other) => Buffer.compare(one.writer, other.writer));
+      const frames = [];
+      for (let at = 0; at < made.length; at += CHANGES_A_FRAME)
+        frames.push(made.slice(at, at + CHANGES_A_FRAME).map(({ bytes }) => bytes));
+      await peer.push(spaceId, { ...world.offer(frames), state: { vector } });
     };
     let slowest = 0;
     let isOver = false;
