@@ -4,6 +4,9 @@
  * `WRITERS=270000` by hand.
  */
 import { expect } from "bun:test";
+import { bytesToHex } from "../../../src/base/bytes.ts";
+import { decodeWants, encodeItems } from "../../../src/sync/session/messages.ts";
+import { SYNC_KINDS } from "../../../src/sync/session/remote-replica.ts";
 import { besiege, processorMsOf, spaceBytesOf } from "../../support/hostile/besieged.ts";
 import { forgeChange, memoryOf } from "../../support/hostile/hostile-peer.ts";
 import { rule } from "../../support/rule.ts";
@@ -65,6 +68,11 @@ rule(
         .map(({ id, header }) => ({ author: header.author, writer: header.writer, seq: 1, count: 1, last: id }))
         .map((state) => ({ ...state, forks: new Uint8Array(0) }))
         .sort((one, other) => Buffer.compare(one.writer, other.writer));
+      // A server asks some of what a peer says that it has back, by its name.
+      const bytesById = new Map(made.map(({ id, bytes }) => [bytesToHex(id), bytes]));
+      peer.answers.set(SYNC_KINDS.wants, (body) =>
+        encodeItems(decodeWants(body).ids.flatMap((id) => bytesById.get(bytesToHex(id)) ?? [])),
+      );
       const frames = [];
       for (let at = 0; at < made.length; at += CHANGES_A_FRAME)
         frames.push(made.slice(at, at + CHANGES_A_FRAME).map(({ bytes }) => bytes));
