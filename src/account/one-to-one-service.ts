@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
 import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
+import { canSealTo } from "../crypto/box.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
@@ -46,7 +47,7 @@ export function createOneToOneService(deps: {
     const key = parseAccountId(identity);
     const refuse = (reason: string, message: string) =>
       svcError("request.invalid_field", { field, reason }, `${field}: ${message}`);
-    if (!key) throw refuse("not an account id", "give an account id");
+    if (!key || !canSealTo(key)) throw refuse("not an account id", "give an account id");
     if (identity === account.id) throw refuse("self", "a one-to-one space is with somebody else");
     return { other: accountIdOf(key), spaceId: oneToOneGenesis(account, key).spaceId };
   };

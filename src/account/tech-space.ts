@@ -40,8 +40,10 @@ export function createTechSpace(space: Space, index: ObjectEntry) {
     ops: RecordOp[],
     local?: Record<string, Json | undefined>,
   ) => {
-    if (ops.length > 0) tx.append(index, { dataset: rules.name, records: [{ id, upsert: true, ops }] }, rules);
+    const appended =
+      ops.length > 0 && tx.append(index, { dataset: rules.name, records: [{ id, upsert: true, ops }] }, rules);
     if (local) tx.setLocal(index, rules.name, id, local);
+    return appended || undefined;
   };
 
   return {

@@ -10,16 +10,24 @@ import { edwardsToMontgomery, x25519, x25519PrivateKeyOfSeed, x25519PublicKey } 
 export const BOX_OVERHEAD_BYTES = PUBLIC_KEY_BYTES + SEAL_OVERHEAD_BYTES;
 
 /**
+ * Whether anybody can be the holder of this Ed25519 key: it is admissible, and a point of the curve. What is verified under a
+ * key need not ask, since nothing verifies under others; what is to be sealed to one has to.
+ */
+export const canSealTo = (publicKey: Uint8Array): boolean =>
+  admitPublicKey(publicKey) && edwardsToMontgomery(publicKey) !== undefined;
+
+/**
  * Seals bytes to the holder of an Ed25519 key: ephemeral X25519 public key (32) ‖ AES-256-GCM under
  * HKDF(shared secret, ephemeral key, recipient). The context (what, where: "acl-read-key/<spaceId>") is additional
  * data, so that a box cannot be passed off as another. It says nothing about who sealed it. Throws on a key that
- * `admitPublicKey` refuses.
+ * `canSealTo` refuses.
  */
 export function sealTo(publicKey: Uint8Array, bytes: Uint8Array, context: string): Uint8Array {
-  if (!admitPublicKey(publicKey)) throw new RangeError("sealTo needs an admissible Ed25519 public key");
+  const montgomery = admitPublicKey(publicKey) && edwardsToMontgomery(publicKey);
+  if (!montgomery) throw new RangeError("sealTo needs an admissible Ed25519 public key");
   const ephemeral = x25519PrivateKeyOfSeed(randomBytes(SEED_BYTES));
   const ephemeralPublicKey = publicKeyOfPrivateKey(ephemeral);
-  const shared = x25519(ephemeral, x25519PublicKey(edwardsToMontgomery(publicKey)));
+  const shared = x25519(ephemeral, x25519PublicKey(montgomery));
   if (!shared) throw new RangeError("sealTo needs an Ed25519 public key of large order");
   const key = deriveKey(shared, "box", ephemeralPublicKey, publicKey);
   return concatBytes(ephemeralPublicKey, seal(key, bytes, utf8ToBytes(context)));
@@ -37,11 +45,12 @@ export function openWith(seed: Uint8Array, box: Uint8Array, context: string): Ui
 
 /**
  * The 32-byte secret that two Ed25519 keys share, the same on both sides: X25519, then HKDF with both public keys in
- * bytewise order. Throws on a key that `admitPublicKey` refuses.
+ * bytewise order. Throws on a key that `canSealTo` refuses.
  */
 export function sharedSecret(seed: Uint8Array, otherPublicKey: Uint8Array): Uint8Array {
-  if (!admitPublicKey(otherPublicKey)) throw new RangeError("sharedSecret needs an admissible Ed25519 public key");
-  const shared = x25519(x25519PrivateKeyOfSeed(seed), x25519PublicKey(edwardsToMontgomery(otherPublicKey)));
+  const montgomery = admitPublicKey(otherPublicKey) && edwardsToMontgomery(otherPublicKey);
+  if (!montgomery) throw new RangeError("sharedSecret needs an admissible Ed25519 public key");
+  const shared = x25519(x25519PrivateKeyOfSeed(seed), x25519PublicKey(montgomery));
   if (!shared) throw new RangeError("sharedSecret needs an Ed25519 public key of large order");
   const ours = publicKeyOfSeed(seed);
   const [low, high] = compareBytes(ours, otherPublicKey) < 0 ? [ours, otherPublicKey] : [otherPublicKey, ours];

@@ -16,9 +16,31 @@ export function x25519PrivateKeyOfSeed(seed: Uint8Array): KeyObject {
   return createPrivateKey({ key: Buffer.from(concatBytes(PKCS8_PREFIX, scalar)), format: "der", type: "pkcs8" });
 }
 
-/** RFC 7748 § 4.1: u = (1 + y) / (1 − y) of an Ed25519 public key. Throws for what is no point of the curve. */
-export function edwardsToMontgomery(publicKey: Uint8Array): Uint8Array {
-  return ed25519.utils.toMontgomery(publicKey);
+/** Keys of the members of large spaces: the same ones are sealed to again and again. */
+const CACHE_ENTRIES = 4096;
+const montgomeryByKey = new Map<string, Uint8Array | undefined>();
+
+/**
+ * RFC 7748 § 4.1: u = (1 + y) / (1 − y) of an Ed25519 public key. Undefined for what is no point of the curve. Cached, least
+ * recently used first out: it takes arithmetic on large integers.
+ */
+export function edwardsToMontgomery(publicKey: Uint8Array): Uint8Array | undefined {
+  const name = publicKey.toHex();
+  const isKnown = montgomeryByKey.has(name);
+  const known = montgomeryByKey.get(name);
+  if (isKnown) montgomeryByKey.delete(name);
+  else if (montgomeryByKey.size >= CACHE_ENTRIES) montgomeryByKey.delete(montgomeryByKey.keys().next().value!);
+  const montgomery = isKnown ? known : convert(publicKey);
+  montgomeryByKey.set(name, montgomery);
+  return montgomery;
+}
+
+function convert(publicKey: Uint8Array): Uint8Array | undefined {
+  try {
+    return ed25519.utils.toMontgomery(publicKey);
+  } catch {
+    return undefined; // 32 bytes that are admissible fail for no other reason
+  }
 }
 
 /** RFC 7748 § 6.1: the raw shared secret, or undefined when it is all zeros (a point of small order). */

@@ -20,6 +20,8 @@ export const LIMITS = {
   accumArrayLimitDefault: 10_000,
   memoryLimitBytesDefault: 256 << 20,
   chatTextBytes: 32 << 10,
+  /** Characters of a name, a description or an icon of a space or an account, which every member's list of spaces copies. */
+  aboutTextChars: 16 << 10,
   /** Of a file: 8 TiB, so that what is kept of the chunks of one stays small whatever its row says. */
   fileBytes: 2 ** 43,
   /** Files with fewer bytes lie in their rows. */

@@ -1,14 +1,14 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { named, oneOf, strict } from "./schema.ts";
-import { Permission } from "./space.ts";
+import { aboutText, Permission } from "./space.ts";
 
 /** What an account says about itself: the one shape of hints and metadata (ACL-4). */
 const ProfileHint = named(
   "ProfileHint",
   strict({
-    name: Type.Optional(Type.String()),
-    description: Type.Optional(Type.String()),
-    iconCid: Type.Optional(Type.String()),
+    name: Type.Optional(aboutText()),
+    description: Type.Optional(aboutText()),
+    iconCid: Type.Optional(aboutText()),
   }),
 );
 

@@ -286,6 +286,8 @@ const WORDS = {
   "acl.invite_kind": "the invite is of another kind",
   "acl.request_pending": "a request of this account is pending",
   "acl.account_key": "the account's key is not admissible",
+  "acl.invite_key": "the key of the invite or guest is not admissible",
+  "acl.metadata_key": "the key for what members say of themselves is not admissible",
   "acl.invite_proof": "the proof is not the invite's",
   "acl.cut_offs_missing": "it takes the right to write from an account and gives no cut-off for it",
   "acl.cut_offs_extra": "it gives a cut-off for an account that may still write",

@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { LIMITS } from "./limits.ts";
 import { Instant, named, oneOf, strict } from "./schema.ts";
 
 const Scalar = named("Scalar", Type.Union([Type.String(), Type.Number(), Type.Boolean()]));
@@ -76,12 +77,16 @@ export const DerivedSpaceItem = named(
 );
 export type DerivedSpaceItem = Static<typeof DerivedSpaceItem>;
 
+/** What people are told of a space or an account, when it is written. */
+export const aboutText = (description?: string) =>
+  Type.String({ maxLength: LIMITS.aboutTextChars, ...(description === undefined ? {} : { description }) });
+
 export const SpaceCreateBody = named(
   "SpaceCreateBody",
   strict({
-    name: Type.Optional(Type.String()),
-    description: Type.Optional(Type.String()),
-    iconCid: Type.Optional(Type.String()),
+    name: Type.Optional(aboutText()),
+    description: Type.Optional(aboutText()),
+    iconCid: Type.Optional(aboutText()),
     spaceType: Type.Optional(Type.String({ description: "Empty or `svc.space`" })),
   }),
 );
@@ -89,9 +94,9 @@ export const SpaceCreateBody = named(
 export const SpacePatchBody = named(
   "SpacePatchBody",
   strict({
-    name: Type.Optional(Type.String({ description: "Empty clears" })),
-    description: Type.Optional(Type.String()),
-    iconCid: Type.Optional(Type.String()),
+    name: Type.Optional(aboutText("Empty clears")),
+    description: Type.Optional(aboutText()),
+    iconCid: Type.Optional(aboutText()),
   }),
 );
 

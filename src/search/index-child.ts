@@ -11,14 +11,17 @@ import { removeIndexFiles } from "../store/search/index-store.ts";
 import { SourceDamagedError } from "../store/search/space-source.ts";
 import { type ChildAnswer, failureOf, tellParent } from "./child-process.ts";
 import type { IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
+import type { SearchConfig } from "./search-config.ts";
 import { openSpaceIndex, type SpaceIndex } from "./space-index.ts";
 
 /** The word that makes the executable this process. */
 export const INDEX_CHILD = "__index";
 
 const SLICE_MS = 25;
-/** Indexes that are open at once; each holds a handful of files. */
+/** Indexes that are open at once; each holds a handful of files. Other spaces wait, however many are behind. */
 const MAX_OPEN = 16;
+/** While more than that are behind, one is worked at for so long before another takes its place. */
+const TURN_MS = 500;
 /** An index nobody asked for lately is closed, and the space's database let go at once when there is nothing to do. */
 const IDLE_MS = 20_000;
 const SETTLE_MS = 1_500;
@@ -27,19 +30,28 @@ const RETRY_MS = 5_000;
 const REPORT_MS = 300;
 
 interface OpenIndex {
-  index: SpaceIndex;
+  readonly index: SpaceIndex;
   usedAt: number;
   /** Something was written: the log of the file is to be emptied when there is time. */
   unsettled: boolean;
-  busy: boolean;
+}
+
+/** An index that is to be brought in step with its space. */
+interface Task {
+  readonly place: IndexPlace;
+  /** What is to be indexed, where that was said anew. */
+  config: SearchConfig | undefined;
   /** Entries and rows left when this stretch of work began. */
-  begunWith: number;
+  begunWith: number | undefined;
   reportedAt: number;
 }
 
+/** The one used last comes last. */
 const open = new Map<string, OpenIndex>();
-/** Spaces with something to do, in turn. */
-const queue = new Set<string>();
+/** In turn; by space. */
+const queue = new Map<string, Task>();
+/** The one that is worked at. */
+let current: Task | undefined;
 let running = false;
 let closed = false;
 
@@ -53,10 +65,7 @@ function indexAt(place: IndexPlace): OpenIndex {
     open.set(place.spaceId, known);
     return known;
   }
-  for (const [spaceId, one] of [...open]) {
-    if (open.size < MAX_OPEN) break;
-    if (!queue.has(spaceId)) closeIndex(spaceId, one);
-  }
+  makeRoom();
   const index = openSpaceIndex(place);
   if (index.reason !== undefined && index.reason !== "new")
     tell({
@@ -65,15 +74,38 @@ function indexAt(place: IndexPlace): OpenIndex {
       message: "the search index is made anew",
       fields: { spaceId: place.spaceId, reason: index.reason },
     });
-  const one = { index, usedAt: performance.now(), unsettled: false, busy: false, begunWith: 0, reportedAt: 0 };
+  const one = { index, usedAt: performance.now(), unsettled: false };
   open.set(place.spaceId, one);
   return one;
 }
 
+/** Before another is opened, those go that are not worked at, and else the one used longest ago: it is opened again in its turn. */
+function makeRoom(): void {
+  for (const isWaited of [false, true])
+    for (const [spaceId, one] of [...open]) {
+      if (open.size < MAX_OPEN) return;
+      if (isWaited || !queue.has(spaceId)) closeIndex(spaceId, one);
+    }
+}
+
+/** Its files are let go, whatever becomes of what was to be written to them last. */
 function closeIndex(spaceId: string, one: OpenIndex): void {
   open.delete(spaceId);
-  queue.delete(spaceId);
-  one.index.close();
+  try {
+    one.index.close();
+  } catch (error) {
+    tellUnsettled(one.index.place, error);
+  }
+}
+
+function tellUnsettled(place: IndexPlace, error: unknown): void {
+  if (mendDamage(place, error)) return;
+  tell({
+    kind: "log",
+    level: "warn",
+    message: "an index could not be settled",
+    fields: { spaceId: place.spaceId, err: describe(error) },
+  });
 }
 
 /** Files that are damaged are removed, and made anew when they are next asked for. Nothing else removes any. */
@@ -102,98 +134,109 @@ async function work(): Promise<void> {
   if (running) return;
   running = true;
   while (!closed) {
-    const [spaceId] = queue;
-    if (spaceId === undefined) break;
-    // To the end of the line: others have their turn.
+    const [task] = queue.values();
+    if (!task) break;
+    const { spaceId } = task.place;
     queue.delete(spaceId);
-    const one = open.get(spaceId);
-    if (one && step(one)) queue.add(spaceId);
-    await new Promise((turn) => setImmediate(turn));
+    current = task;
+    const until = queue.size < MAX_OPEN ? 0 : performance.now() + TURN_MS;
+    let isMore = step(task);
+    await aTurn();
+    while (isMore && !closed && current === task && performance.now() < until) {
+      isMore = step(task);
+      await aTurn();
+    }
+    // To the end of the line: others have their turn.
+    if (isMore && current === task) enqueue(task.place, task.config, task);
+    current = undefined;
   }
   running = false;
 }
 
+const aTurn = (): Promise<void> => new Promise((turn) => setImmediate(turn));
+
+/** Puts an index in line; one that stands there already stays where it is. */
+function enqueue(place: IndexPlace, config: SearchConfig | undefined, begun?: Task): void {
+  if (closed) return;
+  const waiting = queue.get(place.spaceId);
+  if (waiting) waiting.config = config ?? waiting.config;
+  else queue.set(place.spaceId, begun ?? { place, config, begunWith: undefined, reportedAt: 0 });
+  void work();
+}
+
 /** A slice of a space's work. Answers whether there is more. */
-function step(one: OpenIndex): boolean {
-  const { place } = one.index;
+function step(task: Task): boolean {
+  const { place } = task;
+  // The space has left this device: its index is about to be dropped.
+  if (!existsSync(place.source)) return false;
   try {
-    if (!one.busy) {
-      one.busy = true;
-      one.begunWith = one.index.state().left;
-      one.reportedAt = performance.now();
+    const one = indexAt(place);
+    if (task.config) one.index.setConfig(task.config);
+    task.config = undefined;
+    if (task.begunWith === undefined) {
+      task.begunWith = one.index.state().left;
+      task.reportedAt = performance.now();
     }
     const isMore = one.index.step(SLICE_MS);
     one.unsettled = true;
     one.usedAt = performance.now();
-    if (!isMore || one.usedAt - one.reportedAt > REPORT_MS) report(one, !isMore);
-    if (!isMore) one.busy = false;
+    if (!isMore || one.usedAt - task.reportedAt > REPORT_MS) report(one.index, task, !isMore);
     return isMore;
   } catch (error) {
-    one.busy = false;
-    if (mendDamage(place, error)) return false;
-    // The space has left this device: its index is about to be dropped.
-    if (!existsSync(place.source)) return false;
-    tell({
-      kind: "log",
-      level: "error",
-      message: "indexing failed; it is tried again",
-      fields: { spaceId: place.spaceId, err: describe(error) },
-    });
-    setTimeout(() => resume(place.spaceId), RETRY_MS);
+    if (!mendDamage(place, error)) {
+      if (!existsSync(place.source)) return false;
+      tell({
+        kind: "log",
+        level: "error",
+        message: "indexing failed; it is tried again",
+        fields: { spaceId: place.spaceId, err: describe(error) },
+      });
+    }
+    setTimeout(() => {
+      if (existsSync(place.source)) enqueue(place, task.config);
+    }, RETRY_MS);
     return false;
   }
 }
 
-function resume(spaceId: string): void {
-  if (closed || !open.has(spaceId)) return;
-  queue.add(spaceId);
-  void work();
-}
-
-function report(one: OpenIndex, over: boolean): void {
-  one.reportedAt = performance.now();
-  const { spaceId } = one.index.place;
-  const { left } = one.index.state();
-  tell({ kind: "followed", spaceId, cursor: one.index.cursor() });
-  const total = Math.max(one.begunWith, left);
-  tell({ kind: "progress", spaceId, done: total - left, total, over, lacksVectors: one.index.lacksVectors() });
+function report(index: SpaceIndex, task: Task, over: boolean): void {
+  task.reportedAt = performance.now();
+  const { spaceId } = index.place;
+  const { left } = index.state();
+  tell({ kind: "followed", spaceId, cursor: index.cursor() });
+  const total = Math.max(task.begunWith ?? 0, left);
+  tell({ kind: "progress", spaceId, done: total - left, total, over, lacksVectors: index.lacksVectors() });
 }
 
 /** What is idle lets go of files; what was deleted leaves them. */
 function rest(): void {
   const now = performance.now();
   for (const [spaceId, one] of [...open]) {
-    if (queue.has(spaceId)) continue;
+    if (queue.has(spaceId) || current?.place.spaceId === spaceId) continue;
     const idleMs = now - one.usedAt;
     try {
       if (one.unsettled && idleMs > SETTLE_MS) {
         one.unsettled = !one.index.settleFiles();
         if (!one.unsettled) one.index.releaseSource();
       }
-      if (idleMs > IDLE_MS) closeIndex(spaceId, one);
     } catch (error) {
-      if (!mendDamage(one.index.place, error))
-        tell({
-          kind: "log",
-          level: "warn",
-          message: "an index could not be settled",
-          fields: { spaceId, err: describe(error) },
-        });
+      tellUnsettled(one.index.place, error);
     }
+    if (idleMs > IDLE_MS && open.get(spaceId) === one) closeIndex(spaceId, one);
   }
 }
+
 function answer(request: IndexRequest): unknown {
   const { place } = request;
   switch (request.kind) {
     case "follow":
-      indexAt(place).index.setConfig(request.config);
-      resume(place.spaceId);
+      enqueue(place, request.config);
       return true;
     case "search": {
       const one = indexAt(place);
       const answered = one.index.search(request.query, request.side, request.config);
       one.unsettled = true;
-      if (answered.incomplete) resume(place.spaceId);
+      if (answered.incomplete) enqueue(place, request.config);
       return answered;
     }
     case "isCurrent": {
@@ -218,6 +261,8 @@ function answer(request: IndexRequest): unknown {
       return touched(place).index.vectors(request.side).table?.noteFault(request.hash) ?? 0;
     case "drop": {
       const one = open.get(place.spaceId);
+      queue.delete(place.spaceId);
+      if (current?.place.spaceId === place.spaceId) current = undefined;
       if (one) closeIndex(place.spaceId, one);
       removeIndexFiles(place.index);
       return true;
@@ -256,15 +301,10 @@ export function runIndexChild(): Promise<number> {
       const result = answerMending(request);
       if (id !== undefined) tellParent({ kind: "reply", id, result });
     } catch (error) {
+      // What nobody waits for stands in line, and fails there.
+      if (id === undefined) throw error;
       const isGone = !existsSync(request.place.source);
-      if (id !== undefined) tellParent(failureOf(id, isGone ? svcError("server.unavailable") : error));
-      else if (!isGone)
-        tell({
-          kind: "log",
-          level: "error",
-          message: "an index could not be opened",
-          fields: { spaceId: request.place.spaceId, err: describe(error) },
-        });
+      tellParent(failureOf(id, isGone ? svcError("server.unavailable") : error));
     }
   });
   process.on("disconnect", () => {

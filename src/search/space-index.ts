@@ -16,6 +16,8 @@ const LEAST_CANDIDATES = 50;
 const CATCH_UP_MS = 100;
 /** A search looks again when what it found was outdated; a third time it leaves out what is. */
 const MAX_LOOKS = 3;
+/** Kept with an index that is closed before vectors of texts that are gone were dropped. */
+const PRUNE_DUE = "prune-due";
 /** BM25 that counts for a half. */
 const HALF_SCORE = 4;
 
@@ -38,7 +40,7 @@ export function openSpaceIndex(place: IndexPlace) {
   const follower = openFollower(store, sourceOf);
   const anew = follower.settle();
   let vectors: Vectors = {};
-  let pruneDue = rebuild !== undefined;
+  let pruneDue = rebuild !== undefined || store.meta(PRUNE_DUE) === "1";
 
   const vectorsOf = ({ model, nativeDir }: VectorSide): Vectors => {
     const known = vectors.table?.model;
@@ -74,6 +76,7 @@ export function openSpaceIndex(place: IndexPlace) {
       pruneDue ||= follower.hasDropped();
       const isDue = pruneDue && follower.isWhole();
       if (isDue) pruneDue = !store.transaction(() => store.pruneEmbeddings());
+      if (isDue && !pruneDue && store.meta(PRUNE_DUE) === "1") store.putMeta(PRUNE_DUE, "0");
       store.settleFiles();
       return !(isDue && pruneDue);
     },
@@ -84,7 +87,11 @@ export function openSpaceIndex(place: IndexPlace) {
     },
     close(): void {
       source?.close();
-      store.close();
+      try {
+        if (pruneDue || follower.hasDropped()) store.putMeta(PRUNE_DUE, "1");
+      } finally {
+        store.close();
+      }
     },
   };
 

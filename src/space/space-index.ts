@@ -2,6 +2,7 @@ import { encodeDerivedRoot } from "../change/codec/change-codec.ts";
 import type { DatasetRules } from "../change/codec/dataset-rules.ts";
 import { changesAboutField, oneRecord } from "../change/codec/rule-parts.ts";
 import type { ObjectEntry } from "../change/graph/object-cache.ts";
+import { requireWhole } from "../change/local-writer.ts";
 import type { WriteTx } from "../change/space-engine.ts";
 import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
 import type { JsonObject } from "../protocol/json.ts";
@@ -38,16 +39,11 @@ export function spaceIndexIn(tx: WriteTx): ObjectEntry {
   return tx.ensureDerived(SPACE_INDEX_TYPE, "");
 }
 
+/** Throws `dataset.validation` for what its rules refuse: nobody is told of a change that is none. */
 export function writeSpaceMetadata(tx: WriteTx, metadata: SpaceMetadata): void {
   const index = spaceIndexIn(tx);
   const fields: JsonObject = { ...metadata };
   if (Object.keys(fields).length === 0) return;
-  tx.append(
-    index,
-    {
-      dataset: SPACE_INDEX_DATASET,
-      records: [{ id: SPACE_INDEX_RECORD, upsert: true, ops: [{ type: "$set", path: "", value: fields }] }],
-    },
-    SPACE_INDEX_RULES,
-  );
+  const records = [{ id: SPACE_INDEX_RECORD, upsert: true, ops: [{ type: "$set" as const, path: "", value: fields }] }];
+  requireWhole(tx.append(index, { dataset: SPACE_INDEX_DATASET, records }, SPACE_INDEX_RULES), SPACE_INDEX_DATASET);
 }

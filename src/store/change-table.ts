@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { StoredFileError } from "../protocol/storage-fault.ts";
 
 /** What there is of a change: a root has no body, of a stub it is not here. */
 export type ChangeKind = 0 | 1 | 2;
@@ -268,9 +269,11 @@ export function createChangeTable(db: Database) {
       const row = writerBy.get(author, id);
       return row ? toWriter(row) : undefined;
     },
-    writerByNo(no: number): WriterRow | undefined {
+    /** The writer that a stored change names. */
+    writerByNo(no: number): WriterRow {
       const row = writerByNo.get(no);
-      return row ? toWriter(row) : undefined;
+      if (!row) throw new StoredFileError("damaged", "the writer of a stored change is gone");
+      return toWriter(row);
     },
     /** The writers of one account. */
     writersOf: (author: Uint8Array): WriterRow[] => writersOf.all(author).map(toWriter),

@@ -1,7 +1,7 @@
 /**
  * What a peer on the LAN exchanges with us, made by somebody who knows its structure: the message channel goes on or ends the
  * link, keeps no request of ours waiting and hands nothing on that has no bound; chunks of files are given as they are, to
- * those alone who may have them, and taken only as they are. `FUZZ_CASES` for more, `SEED` repeats a run.
+ * those alone who may have them, and taken only as they are. `FUZZ_CASES` says how much, `SEED` repeats a run.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { EventEmitter } from "node:events";
@@ -26,13 +26,13 @@ import { createChunkServer, createPeerChunks } from "../../src/sync/file/lan-chu
 import { createFrameReader, encodeFrame, FRAGMENT_BYTES, FRAME } from "../../src/sync/lan/framing.ts";
 import { CHANNEL_LIMITS, createMessageChannel } from "../../src/sync/lan/message-channel.ts";
 import type { PeerLink } from "../../src/sync/lan/peer-link.ts";
+import { fuzzCases } from "../support/hostile/fuzz-cases.ts";
 import { bytesFrom, mutateBytes, mutateEncoded } from "../support/hostile/mutate.ts";
-import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { createRng, exploringSeeds, type Rng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
 
-const CASES = Number(process.env["FUZZ_CASES"] ?? 100_000);
-const firstSeed = runSeed("link-fuzz");
+const seeds = exploringSeeds("link-fuzz");
 /** What a run of all cases may leave behind. */
 const LEFT_BYTES = 300 << 20;
 const OWN_REQUESTS = 3;
@@ -147,20 +147,22 @@ async function tryChannel(rng: Rng): Promise<string | undefined> {
 }
 
 describe("the LAN message channel", () => {
-  const cases = Math.ceil(CASES / 50);
-  rule(
-    `[wire] ${cases} exchanges with spoilt frames end the link for a reason, or go on`,
-    async () => {
-      const rng = createRng(firstSeed).fork("channel");
-      const before = process.memoryUsage().rss;
-      for (let i = 0; i < cases; i++) {
-        const fault = await tryChannel(rng.fork(`${i}`));
-        if (fault) throw new Error(`case ${i}: the channel ${fault}`);
-      }
-      expect(process.memoryUsage().rss - before).toBeLessThan(LEFT_BYTES);
-    },
-    600_000,
-  );
+  for (const [index, { name, seed }] of seeds.entries()) {
+    const cases = fuzzCases(0.01, index > 0);
+    rule(
+      `[wire] ${name}: ${cases} exchanges with spoilt frames end the link for a reason, or go on`,
+      async () => {
+        const rng = createRng(seed).fork("channel");
+        const before = process.memoryUsage().rss;
+        for (let i = 0; i < cases; i++) {
+          const fault = await tryChannel(rng.fork(`${i}`));
+          if (fault) throw new Error(`case ${i}: the channel ${fault}`);
+        }
+        expect(process.memoryUsage().rss - before).toBeLessThan(LEFT_BYTES);
+      },
+      600_000,
+    );
+  }
 });
 
 describe("chunks of files on the LAN", () => {
@@ -205,73 +207,76 @@ describe("chunks of files on the LAN", () => {
     return whole.tree.pages.find(({ place }) => place.level === level && place.index === index)?.digest;
   };
 
-  rule(
-    "[files] spoilt requests are given a chunk of what the peer may have, or nothing",
-    async () => {
-      const rng = createRng(firstSeed).fork("requests");
-      let looked = 0;
-      let given = 0;
-      const copied: string[] = [];
-      const answer = createChunkServer({
-        async sealed(spaceId, request) {
-          looked++;
-          if (spaceId !== shared || request.root !== content.rootCid) return undefined;
-          return { sealed: await store.sealed(content, request), chunks: 2 };
-        },
-        copied: (spaceId) => copied.push(spaceId),
-      });
-      for (let i = 0; i < CASES / 50; i++) {
-        const good = goodRequest(rng);
-        const body = rng.chance(0.1) ? good : mutateEncoded(rng, good);
-        const before = looked;
-        let reply: Uint8Array;
-        try {
-          reply = await answer(peer, body, async (id) => (id === shared ? shared : undefined));
-        } catch (error) {
-          expect(error).toBeInstanceOf(RangeError); // no CBOR: the channel says `failed`
-          continue;
+  for (const [index, { name, seed }] of seeds.entries()) {
+    const cases = fuzzCases(0.01, index > 0);
+    rule(
+      `[files] ${name}: ${cases} spoilt requests are given a chunk of what the peer may have, or nothing`,
+      async () => {
+        const rng = createRng(seed).fork("requests");
+        let looked = 0;
+        let given = 0;
+        const copied: string[] = [];
+        const answer = createChunkServer({
+          async sealed(spaceId, request) {
+            looked++;
+            if (spaceId !== shared || request.root !== content.rootCid) return undefined;
+            return { sealed: await store.sealed(content, request), chunks: 2 };
+          },
+          copied: (spaceId) => copied.push(spaceId),
+        });
+        for (let i = 0; i < cases; i++) {
+          const good = goodRequest(rng);
+          const body = rng.chance(0.1) ? good : mutateEncoded(rng, good);
+          const before = looked;
+          let reply: Uint8Array;
+          try {
+            reply = await answer(peer, body, async (id) => (id === shared ? shared : undefined));
+          } catch (error) {
+            expect(error).toBeInstanceOf(RangeError); // no CBOR: the channel says `failed`
+            continue;
+          }
+          expect(looked - before).toBeLessThanOrEqual(1);
+          if (reply[0] !== 2) {
+            expect([[0], [1]]).toContainEqual([...reply]);
+            continue;
+          }
+          const place = decodeCbor(body) as { space: string; level: number; index: number };
+          expect(place.space).toBe(shared);
+          expect(sha256(reply.subarray(1))).toEqual(digestOf(place)!);
+          given++;
         }
-        expect(looked - before).toBeLessThanOrEqual(1);
-        if (reply[0] !== 2) {
-          expect([[0], [1]]).toContainEqual([...reply]);
-          continue;
-        }
-        const place = decodeCbor(body) as { space: string; level: number; index: number };
-        expect(place.space).toBe(shared);
-        expect(sha256(reply.subarray(1))).toEqual(digestOf(place)!);
-        given++;
-      }
-      expect(given).toBeGreaterThan(0);
-      expect(new Set(copied)).toEqual(new Set([shared]));
-    },
-    600_000,
-  );
+        expect(given).toBeGreaterThan(0);
+        expect(new Set(copied)).toEqual(new Set([shared]));
+      },
+      600_000,
+    );
 
-  rule(
-    "[files] spoilt answers are taken for what they should be, or for lies, never for anything else",
-    async () => {
-      const rng = createRng(firstSeed).fork("answers");
-      const counts = levelCounts(content.size);
-      let lies = 0;
-      let taken = 0;
-      for (let i = 0; i < CASES / 500; i++) {
-        const place = placeIn(counts, rng.pick([0, 1]), 0);
-        const sealed = (await store.sealed(content, place))!;
-        const good = concatBytes(Uint8Array.of(2), sealed);
-        const reply = rng.chance(0.2) ? good : mutateBytes(rng, good.subarray(0, rng.pick([0, 1, 100, good.length])));
-        const sources = createChunkSources(() => lies++);
-        const link = {
-          ...{ peerId: peer, own: false, signal: new AbortController().signal, sharedSpaces: () => [shared] },
-          request: async () => reply,
-        } as unknown as PeerLink;
-        sources.add(createPeerChunks(link, secret));
-        const got = await sources.fetch({ content, place, digest: sha256(sealed) });
-        if (got) expect(equalBytes(got, sealed)).toBe(true);
-        if (got) taken++;
-      }
-      expect(taken).toBeGreaterThan(0);
-      expect(lies).toBeGreaterThan(0);
-    },
-    600_000,
-  );
+    rule(
+      `[files] ${name}: ${Math.ceil(cases / 25)} spoilt answers are taken for what they should be, or for lies, never for anything else`,
+      async () => {
+        const rng = createRng(seed).fork("answers");
+        const counts = levelCounts(content.size);
+        let lies = 0;
+        let taken = 0;
+        for (let i = 0; i < cases / 25; i++) {
+          const place = placeIn(counts, rng.pick([0, 1]), 0);
+          const sealed = (await store.sealed(content, place))!;
+          const good = concatBytes(Uint8Array.of(2), sealed);
+          const reply = rng.chance(0.2) ? good : mutateBytes(rng, good.subarray(0, rng.pick([0, 1, 100, good.length])));
+          const sources = createChunkSources(() => lies++);
+          const link = {
+            ...{ peerId: peer, own: false, signal: new AbortController().signal, sharedSpaces: () => [shared] },
+            request: async () => reply,
+          } as unknown as PeerLink;
+          sources.add(createPeerChunks(link, secret));
+          const got = await sources.fetch({ content, place, digest: sha256(sealed) });
+          if (got) expect(equalBytes(got, sealed)).toBe(true);
+          if (got) taken++;
+        }
+        expect(taken).toBeGreaterThan(0);
+        expect(lies).toBeGreaterThan(0);
+      },
+      600_000,
+    );
+  }
 });

@@ -1,8 +1,8 @@
 /**
  * Manifests of contents made by somebody who has the space's keys and knows the tree: pages and chunks that are sealed well and
  * say what they should not, at any level, under a root that names them. A reader gets the very bytes that the tree commits to,
- * or none; nothing else throws, nothing is asked for without end, and what a restart finds says no more. `FUZZ_CASES` for more,
- * `SEED` repeats a run.
+ * or none; nothing else throws, nothing is asked for without end, and what a restart finds says no more. `FUZZ_CASES` says how
+ * many, `SEED` repeats a run.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
@@ -20,13 +20,14 @@ import { ContentDamaged, openDownload } from "../../src/files/download.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { proveWithoutBytes } from "../../src/sync/file/proof-of-backup.ts";
 import type { ChunkPlaceInStore, ChunkStore } from "../../src/sync/network/chunk-store.ts";
+import { fuzzCases } from "../support/hostile/fuzz-cases.ts";
 import { bytesFrom, mutateBytes } from "../support/hostile/mutate.ts";
-import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { createRng, freshSeed, type Rng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
 
-const CASES = Math.ceil(Number(process.env["FUZZ_CASES"] ?? 100_000) / 500);
-const firstSeed = runSeed("manifest-fuzz");
+const CASES = fuzzCases(0.0002);
+const firstSeed = freshSeed("manifest-fuzz");
 const SPACE = cidOf(new Uint8Array(8)) as SpaceId;
 const ROOT_TAG = utf8ToBytes("svc/file-root/v1\0");
 const FILLER = crypto.getRandomValues(new Uint8Array(65_536));

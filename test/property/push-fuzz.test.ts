@@ -1,7 +1,7 @@
 /**
  * Calls to a push node, and its answers, made by somebody who knows their structure and signs what he likes: the node answers
  * with what its protocol lists, fails at nothing and keeps no more than its quotas; a server takes an answer as its schema
- * says, or not at all. `FUZZ_CASES` for more, `SEED` repeats a run.
+ * says, or not at all. `FUZZ_CASES` says how many, `SEED` repeats a run.
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
@@ -29,14 +29,14 @@ import { createNodeApp } from "../../src/push-node/node-app.ts";
 import { createPushService } from "../../src/push-node/service.ts";
 import { createSqliteState } from "../../src/push-node/sqlite-state.ts";
 import type { PushState } from "../../src/push-node/state.ts";
+import { fuzzCases } from "../support/hostile/fuzz-cases.ts";
 import { bytesFrom, mutateBytes, mutateCbor } from "../support/hostile/mutate.ts";
-import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { createRng, freshSeed, type Rng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
-import { type ScratchDir, scratchDir } from "../support/scratch.ts";
+import { memoryDir, type ScratchDir, scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
 
-const CASES = Number(process.env["FUZZ_CASES"] ?? 100_000);
-const firstSeed = runSeed("push-fuzz");
+const firstSeed = freshSeed("push-fuzz");
 const AUDIENCE = "http://node.example";
 const PROVIDER_SAID = { kind: "accepted" } as const;
 /** What a run of all cases may leave behind. */
@@ -109,7 +109,7 @@ describe("calls to a push node", () => {
   let nowMs = 1_000_000;
 
   beforeAll(async () => {
-    directory = scratchDir("push-fuzz");
+    directory = scratchDir("push-fuzz", memoryDir());
     state = createSqliteState(join(directory.path, "node.db"));
     const deps = { state, secret: await state.secret(), audience: () => AUDIENCE, clock: { nowMs: () => nowMs } };
     const limits = { ...QUOTAS, ...NO_RATES };
@@ -143,7 +143,7 @@ describe("calls to a push node", () => {
     return new Request(AUDIENCE + path, { method: "POST", headers, body: bytes as Uint8Array<ArrayBuffer> });
   };
 
-  const cases = Math.ceil(CASES / 50);
+  const cases = fuzzCases(0.004);
   rule(
     `[PUSH-6] ${cases} spoilt calls are done or refused by the node's list, and kept within its quotas`,
     async () => {
@@ -202,7 +202,7 @@ describe("answers of a push node", () => {
     return new Response(sent, { status, ...(headers && { headers }) });
   };
 
-  const cases = Math.ceil(CASES / 200);
+  const cases = fuzzCases(0.001);
   rule(
     `[PUSH-6] ${cases} spoilt answers are taken as their schema says, or are faults with a bounded pause`,
     async () => {

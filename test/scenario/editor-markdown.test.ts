@@ -248,6 +248,20 @@ describe("append", () => {
   }
 });
 
+rule("[EDIT-2] a paragraph that no record has room for is refused, and the document stays as it is", async () => {
+  const doc = await document("before\n");
+  const tooLong = "a".repeat(600_000);
+  for (const [method, tail, body] of [
+    ["PUT", "", { content: tooLong }],
+    ["PATCH", "", { edits: [edit("before", tooLong)] }],
+    ["POST", "/append", { content: `\n\n${tooLong}` }],
+  ] as const) {
+    const error = await shared.client.fails(method, `${doc.path}${tail}`, body, 400, "dataset.validation");
+    expect(error.message).toContain("1048576 bytes");
+    expect(await doc.read()).toBe("before\n");
+  }
+});
+
 describe("refusals of every route", () => {
   const routes: [string, string, JsonObject | undefined][] = [
     ["GET", "", undefined],

@@ -1,5 +1,6 @@
 /** Settings of a space: set, unset, refused. */
 import { describe, expect } from "bun:test";
+import { LIMITS } from "../../src/protocol/limits.ts";
 import { rule, useServer } from "../support/rule.ts";
 import type { SpaceInfo } from "../support/server/client.ts";
 import { createSpace } from "../support/server/fixtures.ts";
@@ -27,6 +28,28 @@ describe("settings", () => {
     expect((await shared.client.get<SpaceInfo>(path)).settings).toEqual({ notifyMode: "mentions", size: 4 });
     await shared.client.patch(`${path}/settings`, { unset: ["notifyMode", "size", "never-there"] });
     expect(await shared.client.get<SpaceInfo>(path)).not.toHaveProperty("settings");
+  });
+
+  rule("[SPACE-1] settings that no row has room for are refused, and those that were stay", async () => {
+    const made = await createSpace(shared.client);
+    const path = `/v1/spaces/${made.id}`;
+    await shared.client.patch(`${path}/settings`, { set: { first: "a".repeat(600_000) } });
+    const second = { set: { second: "b".repeat(600_000) } };
+    const error = await shared.client.fails("PATCH", `${path}/settings`, second, 400, "dataset.validation");
+    expect(error.message).toContain("1048576 bytes");
+    const { settings } = await shared.client.get<SpaceInfo>(path);
+    expect(Object.keys(settings ?? {})).toEqual(["first"]);
+  });
+
+  rule("[SPACE-1] name, description and icon have a bound, so that every row has room for them", async () => {
+    const made = await createSpace(shared.client);
+    const tooLong = "n".repeat(LIMITS.aboutTextChars + 1);
+    for (const field of ["name", "description", "iconCid"]) {
+      await shared.client.fails("PATCH", `/v1/spaces/${made.id}`, { [field]: tooLong }, 400, "request.invalid_field");
+      await shared.client.fails("POST", "/v1/spaces", { [field]: tooLong }, 400, "request.invalid_field");
+      await shared.client.fails("PUT", "/v1/account/metadata", { [field]: tooLong }, 400, "request.invalid_field");
+      await shared.client.patch(`/v1/spaces/${made.id}`, { [field]: tooLong.slice(1) });
+    }
   });
 
   runScenarios(context, [

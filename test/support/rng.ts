@@ -65,6 +65,25 @@ export function runSeed(label: string): number {
   return seed;
 }
 
+/** A seed drawn anew by each run, in CI too, and printed: for what explores. `SEED` repeats it. */
+export function freshSeed(label: string): number {
+  const given = process.env["SEED"];
+  const seed = given !== undefined ? Number(given) >>> 0 : (Math.random() * 0xffff_ffff) >>> 0;
+  console.log(`${label}: SEED=${seed}`);
+  return seed;
+}
+
+/** The same beside those that are kept, by name: they come after it, and are left out where `SEED` is given. */
+export function exploringSeeds(
+  label: string,
+  kept: Readonly<Record<string, number>> = {},
+): { name: string; seed: number }[] {
+  const seed = freshSeed(label);
+  const fresh = { name: `seed ${seed}`, seed };
+  if (process.env["SEED"] !== undefined) return [fresh];
+  return [fresh, ...Object.entries({ "the suite's seed": CI_SEED, ...kept }).map(([name, seed]) => ({ name, seed }))];
+}
+
 /** FNV-1a, 32 bits. */
 function hashText(text: string): number {
   let hash = 0x811c9dc5;

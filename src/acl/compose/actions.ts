@@ -1,5 +1,6 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { accountIdOf, parseAccountId } from "../../crypto/account-id.ts";
+import { canSealTo } from "../../crypto/box.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import { refusedAs, refusedPart, svcError } from "../../protocol/errors.ts";
@@ -263,7 +264,8 @@ function requireTouch(context: AclContext, permission: Permission): void {
 
 function parse(identity: string, field: string): Uint8Array {
   const account = parseAccountId(identity);
-  if (!account) throw refusedPart("request.invalid_field", { field }, refusal("act.no_account"), "is");
+  if (!account || !canSealTo(account))
+    throw refusedPart("request.invalid_field", { field }, refusal("act.no_account"), "is");
   return account;
 }
 

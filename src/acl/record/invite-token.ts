@@ -3,9 +3,9 @@ import { concatBytes } from "../../base/bytes.ts";
 import type { PeerId, SpaceId } from "../../base/ids.ts";
 import type { Account } from "../../crypto/account.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
+import { canSealTo } from "../../crypto/box.ts";
 import { cidFromDigest, digestOfCid } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
-import { admitPublicKey } from "../../crypto/public-key.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import { svcError } from "../../protocol/errors.ts";
 
@@ -89,7 +89,7 @@ export function decodeInviteToken(text: string): InviteToken {
   const receivers: Uint8Array[] = [];
   for (let at = RECEIVERS_AT; at < body.length; at += SECRET_BYTES) receivers.push(part(at));
   const metadataKey = part(HEAD_BYTES + SECRET_BYTES + KEY_ID_BYTES);
-  if (![metadataKey, ...receivers].every(admitPublicKey)) throw svcError("invite.invalid");
+  if (![metadataKey, ...receivers].every(canSealTo)) throw svcError("invite.invalid");
   return {
     kind,
     spaceId,

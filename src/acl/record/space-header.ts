@@ -1,6 +1,7 @@
 import { equalBytes } from "../../base/bytes.ts";
 import { type CborValue, encodeCbor } from "../../base/dag-cbor.ts";
 import type { SpaceId } from "../../base/ids.ts";
+import { canSealTo } from "../../crypto/box.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
@@ -75,8 +76,7 @@ export function decodeSpaceHeader(bytes: Uint8Array): EncodedHeader | undefined 
     const pair = fields["pair"];
     if (!Array.isArray(pair) || pair.length !== 2) return undefined;
     const [a, b] = pair;
-    if (!(a instanceof Uint8Array) || !(b instanceof Uint8Array) || !admitPublicKey(a) || !admitPublicKey(b))
-      return undefined;
+    if (!(a instanceof Uint8Array) || !(b instanceof Uint8Array) || !canSealTo(a) || !canSealTo(b)) return undefined;
     const expected = encodeOneToOneHeader(a, b);
     return equalBytes(expected.bytes, bytes) ? expected : undefined;
   }

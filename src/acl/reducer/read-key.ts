@@ -1,4 +1,5 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
+import { canSealTo } from "../../crypto/box.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { EpochOp, SealedKey } from "../record/op.ts";
 import type { Application } from "./application.ts";
@@ -25,6 +26,7 @@ export function startEpoch(app: Application, epoch: EpochOp): Refusal | undefine
   const previous = new Set(epoch.previous.map(({ keyId }) => bytesToHex(keyId)));
   if (previous.size !== epoch.previous.length || previous.has(bytesToHex(epoch.keyId))) return refusal("acl.key_twice");
   if (!sameKeys(readKeyHolders(state), epoch.sealed)) return refusal("acl.key_holders");
+  if (!canSealTo(epoch.metadataKey)) return refusal("acl.metadata_key");
   beginEpoch(app, epoch);
   for (const member of [...state.members.values()]) if (member.status === "removing") endLeaving(app, member);
   app.owed.clear();

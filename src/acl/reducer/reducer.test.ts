@@ -1,5 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { type AclWorld, createAccount, createAclWorld, expectRefused } from "../../../test/support/worlds/acl-world.ts";
+import {
+  type AclWorld,
+  createAccount,
+  createAclWorld,
+  expectRefused,
+  keyOffTheCurve,
+} from "../../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";
@@ -14,7 +20,7 @@ import type { GrantablePermission } from "../record/permission.ts";
 import { decodeAclRecord, encodeAclRecord, joinProofBytes } from "../record/record.ts";
 import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE } from "../record/space-header.ts";
 import { applyAclRecord } from "./reducer.ts";
-import { emptyAcl, pendingRequestOf, permissionOf, readKeyHolders } from "./state.ts";
+import { currentEpoch, emptyAcl, pendingRequestOf, permissionOf, readKeyHolders } from "./state.ts";
 
 const key = (account: Account) => account.signer.publicKey;
 const fresh = () => createSigner(randomBytes(32)).publicKey;
@@ -60,6 +66,21 @@ describe("keys", () => {
     expectRefused(world, before, [remove, epoch({ previous: [{ keyId: randomBytes(16), sealed: previous!.sealed }] })]);
     expectRefused(world, "acl.key_twice", [remove, epoch({ previous: [previous!, previous!] })]);
     expectRefused(world, "acl.key_used", [remove, epoch({ keyId: current.id })]);
+  });
+
+  test("[ACL-2] a key to which nothing can be sealed is nobody's: no member's, no invite's, no guest's, no epoch's", () => {
+    const { world, remove, epoch } = removal();
+    const nobody = keyOffTheCurve();
+    const box = new Uint8Array(100);
+    const shared: AclOp = {
+      op: "shareKey",
+      keyId: currentEpoch(world.state)!.epoch.keyId,
+      sealed: [{ to: nobody, box }],
+    };
+    expectRefused(world, "acl.account_key", [{ op: "accountAdd", account: nobody, permission: "reader" }, shared]);
+    expectRefused(world, "acl.invite_key", [{ op: "invite", key: nobody, mode: "request" }]);
+    expectRefused(world, "acl.invite_key", [{ op: "guestKey", key: nobody }, shared]);
+    expectRefused(world, "acl.metadata_key", [remove, epoch({ metadataKey: nobody })]);
   });
 
   test("[ACL-3] whoever may read since a record is given the current key in it, and nobody else", () => {

@@ -1,4 +1,5 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
+import { canSealTo } from "../../crypto/box.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
@@ -154,6 +155,7 @@ function rootFault(app: Application, record: AclRecord): Refusal | undefined {
   if (root?.op !== "root" || record.ops.length !== 1) return refusal("acl.root_alone");
   if (!equalBytes(sha256(root.header), record.space)) return refusal("acl.root_header");
   if (root.epoch.previous.length > 0) return refusal("acl.root_key_before");
+  if (!canSealTo(root.epoch.metadataKey)) return refusal("acl.metadata_key");
   const holders = app.header.kind === "created" ? [app.header.author] : [];
   if (!equalBytes(concatBytes(...root.epoch.sealed.map(({ to }) => to)), concatBytes(...holders)))
     return refusal("acl.root_key_holders");

@@ -1,5 +1,5 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
-import { admitPublicKey } from "../../crypto/public-key.ts";
+import { canSealTo } from "../../crypto/box.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { AclOp } from "../record/op.ts";
 import { canManage, mayGrant, mayTouch, type Permission } from "../record/permission.ts";
@@ -142,6 +142,7 @@ function accountAdd(app: Application, op: OpOf<"accountAdd">, { role }: Actor): 
   if (!mayGrant(role, op.permission)) return refusal("acl.admin_grants_admin");
   if (!MAY_COME.has(state.members.get(bytesToHex(op.account))?.status)) return refusal("acl.member_or_joining");
   if (state.usedKeys.has(bytesToHex(op.account))) return refusal("acl.account_is_invite_key");
+  if (!canSealTo(op.account)) return refusal("acl.account_key");
   letIn(app, op.account, { permission: op.permission, metadata: op.metadata });
   return undefined;
 }
@@ -230,8 +231,9 @@ function profile(app: Application, op: OpOf<"profile">, { actor }: Actor): Outco
   return undefined;
 }
 
-/** Keys of invites and guests are fresh: never seen before, and nobody's account. */
+/** Keys of invites and guests are fresh: never seen before, and nobody's account. The read key is sealed to them. */
 function useKey(app: Application, key: Uint8Array): Outcome {
+  if (!canSealTo(key)) return refusal("acl.invite_key");
   const name = bytesToHex(key);
   if (app.state.usedKeys.has(name) || app.state.members.has(name)) return refusal("acl.key_used");
   app.journal.put(app.state.usedKeys, name, app.pos);
@@ -251,6 +253,6 @@ function joinFault(
   if (pendingRequestOf(state, actor)) return refusal("acl.request_pending");
   if (!MAY_COME.has(state.members.get(bytesToHex(actor))?.status)) return refusal("acl.member_already");
   if (state.usedKeys.has(bytesToHex(actor))) return refusal("acl.account_is_invite_key");
-  if (!admitPublicKey(actor)) return refusal("acl.account_key");
+  if (!canSealTo(actor)) return refusal("acl.account_key");
   return isProven(op, app.space, actor) ? undefined : refusal("acl.invite_proof");
 }

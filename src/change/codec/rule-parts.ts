@@ -1,4 +1,5 @@
 import { digestOfCid } from "../../crypto/cid.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { RecordOp } from "./change-body.ts";
 import type { DatasetRules } from "./dataset-rules.ts";
@@ -23,13 +24,13 @@ export const ABOUT_FIELDS = ["name", "description", "iconCid"] as const;
 
 const IS_ABOUT: ReadonlySet<string> = new Set(ABOUT_FIELDS);
 
-/** Whether an op sets one of these fields to a text. */
+/** Whether an op sets one of these fields to a text that is not too long. */
 export const setsAboutField = (segments: readonly string[], op: RecordOp): boolean =>
-  isAboutField(segments) && setsText(op);
+  isAboutField(segments) && setsText(op) && (op.value as string).length <= LIMITS.aboutTextChars;
 
 /** The same, or takes the field away. */
 export const changesAboutField = (segments: readonly string[], op: RecordOp): boolean =>
-  isAboutField(segments) && (op.type === "$unset" || setsText(op));
+  op.type === "$unset" ? isAboutField(segments) : setsAboutField(segments, op);
 
 const isAboutField = (segments: readonly string[]): boolean => segments.length === 1 && IS_ABOUT.has(segments[0]!);
 

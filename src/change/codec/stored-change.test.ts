@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { createSigner } from "../../crypto/sign.ts";
+import { StoredFileError } from "../../protocol/storage-fault.ts";
 import { type ChangeHeader, decodeChange, encodeChange, encodeDerivedRoot, encodeHeader } from "./change-codec.ts";
 import { sealedPartsOf } from "./stored-change.ts";
 
@@ -42,7 +43,23 @@ test("[stored-change] the parts are those that decoding finds", () => {
 
 test("[stored-change] what has no body is refused", () => {
   const root = encodeDerivedRoot({ space: new Uint8Array(32), type: "t", derivation: "" });
-  expect(() => sealedPartsOf(root.bytes)).toThrow(RangeError);
-  expect(() => sealedPartsOf(new Uint8Array(0))).toThrow(RangeError);
-  expect(() => sealedPartsOf(Uint8Array.of(0xa3, 0x61, 0x62))).toThrow(RangeError);
+  expect(() => sealedPartsOf(root.bytes)).toThrow(StoredFileError);
+  expect(() => sealedPartsOf(new Uint8Array(0))).toThrow(StoredFileError);
+  expect(() => sealedPartsOf(Uint8Array.of(0xa3, 0x61, 0x62))).toThrow(StoredFileError);
+});
+
+test("[stored-change] noise within the bytes of a change is told as damage, or is found by the seal", () => {
+  const headerBytes = encodeHeader(fc.sample(header, 1)[0]!);
+  fc.assert(
+    fc.property(fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 512 }), (at, noise) => {
+      const bytes = Buffer.from(encodeChange(headerBytes, new Uint8Array(300), signer).bytes);
+      bytes.set(noise.subarray(0, bytes.length - (at % bytes.length)), at % bytes.length);
+      try {
+        sealedPartsOf(bytes);
+      } catch (error) {
+        expect(error).toBeInstanceOf(StoredFileError);
+      }
+    }),
+    { numRuns: 3_000 },
+  );
 });

@@ -1,3 +1,4 @@
+import { StoredFileError } from "../../protocol/storage-fault.ts";
 import { isStub } from "./change-stub.ts";
 
 /** What opens the body of a change that is in the log. Its bytes were found canonical when it came in. */
@@ -10,10 +11,12 @@ export interface SealedParts {
 
 const KEY_ID = Buffer.from("keyId");
 
+const spoilt = (how: string): StoredFileError => new StoredFileError("damaged", `a stored change ${how}`);
+
 /**
  * Finds these parts in the bytes of a stored change (`{b, h, s}`, RFC 8949 in the form of `dag-cbor.ts`) without decoding
- * the rest: replaying a long history does this for every change. Undefined for a stub. Throws for bytes that are no stored
- * change.
+ * the rest: replaying a long history does this for every change. Undefined for a stub. Throws StoredFileError for bytes that
+ * are no change any more.
  */
 export function sealedPartsOf(bytes: Uint8Array): SealedParts | undefined {
   if (isStub(bytes)) return undefined;
@@ -22,7 +25,7 @@ export function sealedPartsOf(bytes: Uint8Array): SealedParts | undefined {
   /** Reads an item's head: its major type and argument. */
   const head = (): { major: number; argument: number } => {
     const initial = bytes[at++];
-    if (initial === undefined) throw new RangeError("a stored change is cut short");
+    if (initial === undefined) throw spoilt("is cut short");
     const info = initial & 31;
     let argument = info;
     if (info >= 24) {
@@ -44,8 +47,7 @@ export function sealedPartsOf(bytes: Uint8Array): SealedParts | undefined {
   };
   /** The name of an envelope's field, one letter. */
   const expectField = (name: string): void => {
-    if (head().major !== 3 || bytes[at++] !== name.charCodeAt(0))
-      throw new RangeError(`a stored change has no ${name}`);
+    if (head().major !== 3 || bytes[at++] !== name.charCodeAt(0)) throw spoilt(`has no ${name}`);
   };
 
   head();
@@ -59,6 +61,6 @@ export function sealedPartsOf(bytes: Uint8Array): SealedParts | undefined {
     if (name.length === KEY_ID.length && KEY_ID.equals(name)) keyId = take(head().argument);
     else skip();
   }
-  if (!keyId) throw new RangeError("a stored change names no key");
+  if (!keyId) throw spoilt("names no key");
   return { keyId, headerBytes: bytes.subarray(start, at), sealed };
 }

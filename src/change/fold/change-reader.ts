@@ -19,7 +19,7 @@ export function createChangeReader(deps: { changes: ChangeTable; opener: BodyOpe
   const authorOf = (writer: number): Uint8Array => {
     let author = authors.get(writer);
     if (!author) {
-      author = changes.writerByNo(writer)!.author;
+      author = changes.writerByNo(writer).author;
       if (authors.size >= MAX_CACHED_WRITERS) authors.clear();
       authors.set(writer, author);
     }

@@ -147,7 +147,7 @@ function createEntries({ engine, store }: ListDeps, read: ObjectRead) {
   const authorOf = (writer: number): Uint8Array => {
     let author = authors.get(writer);
     if (!author) {
-      author = store.changes.writerByNo(writer)!.author;
+      author = store.changes.writerByNo(writer).author;
       authors.set(writer, author);
     }
     return author;

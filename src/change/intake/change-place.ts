@@ -62,7 +62,6 @@ export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDep
       if (!prev) return { verdict: parkBehind(header.prev, { ...waiting, author: waiter }) };
       const prevWriter = changes.writerByNo(prev.writer);
       if (
-        !prevWriter ||
         compareBytes(prevWriter.id, writer) !== 0 ||
         compareBytes(prevWriter.author, author) !== 0 ||
         prev.seq !== seq - 1

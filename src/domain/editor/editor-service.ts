@@ -1,10 +1,10 @@
 import { keysBetween } from "../../base/position-key.ts";
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
+import { requireWhole } from "../../change/local-writer.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { refusalText } from "../../protocol/refusals.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { createBlockRenderer } from "./block-render.ts";
 import { createDocumentCache } from "./document-cache.ts";
@@ -89,6 +89,7 @@ export function createEditorService(deps: EditorServiceDeps) {
     deps.attachType(tx, object, "editor");
     for (const part of inParts(records)) {
       const appended = tx.append(object, { dataset: EDITOR_DATASET, records: part }, EDITOR_RULES);
+      requireWhole(appended, EDITOR_DATASET);
       part.forEach((record, index) => {
         if (record.id === "") result.inserted.push(appended.recordIds[index]!);
       });
@@ -161,13 +162,7 @@ export function createEditorService(deps: EditorServiceDeps) {
           { dataset: EDITOR_DATASET, records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "", value }] }] },
           EDITOR_RULES,
         );
-        const [drop] = appended.rejections;
-        if (drop)
-          throw svcError(
-            "dataset.validation",
-            { dataset: EDITOR_DATASET, reason: refusalText(drop.refusal) },
-            `The block is refused: ${refusalText(drop.refusal)}`,
-          );
+        requireWhole(appended, EDITOR_DATASET);
         return toWriteResult(appended);
       });
     },

@@ -5,6 +5,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
+import { createSingleFlight, type SingleFlight } from "../../base/single-flight.ts";
 import { systemTimers } from "../../base/timers.ts";
 import type { Account } from "../../crypto/account.ts";
 import { deriveAccountSecret } from "../../crypto/account-keys.ts";
@@ -164,13 +165,15 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
   const met = Promise.withResolvers<boolean>();
   const own = deriveAccountSecret(account.seed, "p2p");
   const inboxes = () => [account.signer.publicKey, ...inboxMessages.receivers()].map(inboxLinkKeyOf);
-  const handing = new WeakMap<PeerLink, Promise<void>>();
+  /** Many are sent one after the other: those that come while some are handed over are handed over together. */
+  const handings = new WeakMap<PeerLink, SingleFlight>();
   const handInboxMessages = (link: PeerLink): void => {
     const give = async (sealed: Uint8Array) => void (await link.request(INBOX_MESSAGE, sealed));
-    const done = (handing.get(link) ?? Promise.resolve())
-      .then(() => inboxMessages.handOver(link.accountId, give))
+    const flight = handings.get(link) ?? createSingleFlight();
+    handings.set(link, flight);
+    flight
+      .run(INBOX_MESSAGE, () => inboxMessages.handOver(link.accountId, give))
       .catch((error: unknown) => log.debug("inbox: one was not taken by a peer", { err: error }));
-    handing.set(link, done);
   };
   const links = await startLinkManager({
     deviceSeed: deps.deviceSeed,

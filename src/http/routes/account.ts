@@ -1,14 +1,15 @@
 import { Type } from "@sinclair/typebox";
 import { svcError } from "../../protocol/errors.ts";
 import { named, strict } from "../../protocol/schema.ts";
+import { aboutText } from "../../protocol/space.ts";
 import { type Route, route } from "../route.ts";
 
 const Metadata = named(
   "Metadata",
   strict({
-    name: Type.Optional(Type.String()),
-    description: Type.Optional(Type.String()),
-    iconCid: Type.Optional(Type.String()),
+    name: Type.Optional(aboutText()),
+    description: Type.Optional(aboutText()),
+    iconCid: Type.Optional(aboutText()),
   }),
 );
 

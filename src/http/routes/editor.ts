@@ -63,6 +63,7 @@ export const editorRoutes: Route[] = [
     responses: { 200: { description: "What became of the blocks", schema: MarkdownReply } },
     errors: [
       "object.not_found",
+      "dataset.validation",
       "markdown.no_match",
       "markdown.ambiguous_match",
       "markdown.overlapping_edits",

@@ -130,7 +130,7 @@ export const spaceRoutes: Route[] = [
     body: SpacePatchBody,
     example: { name: "Home and garden" },
     responses: { 204: { description: "Changed" } },
-    errors: ["space.read_only"],
+    errors: ["space.read_only", "dataset.validation"],
     handler: async ({ engine, params, body }) => {
       if (Object.keys(body).length === 0)
         throw svcError(
@@ -150,6 +150,7 @@ export const spaceRoutes: Route[] = [
     body: SpaceSettingsBody,
     example: { set: { notifyMode: "mentions" }, unset: ["color"] },
     responses: { 204: { description: "Changed" } },
+    errors: ["dataset.validation"],
     handler: async ({ engine, params, body }) => {
       const set = body.set ?? {};
       const unset = body.unset ?? [];

@@ -328,8 +328,11 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
       db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     },
     close(): void {
-      db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
-      db.close();
+      try {
+        db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      } finally {
+        db.close();
+      }
     },
   };
 }

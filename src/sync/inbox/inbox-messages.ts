@@ -145,6 +145,8 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
 
   /** Sends what waits; a message that cannot be sent now waits on. */
   const flush = (): Promise<void> => {
+    // Without a network everything waits: reading all of it for each that comes would cost more with each.
+    if (network?.state().phase !== "online") return sending ?? Promise.resolve();
     more = true;
     sending ??= (async () => {
       while (more) {
@@ -188,14 +190,14 @@ export function createInboxMessages(deps: InboxMessagesDeps) {
      */
     async handOver(account: AccountId, give: (sealed: Uint8Array) => Promise<void>): Promise<void> {
       const key = parseAccountId(account);
-      for (;;) {
-        const next = key && unhanded().find(({ receiver }) => equalBytes(receiver, key));
-        if (!next) return;
-        await give(next.sealed);
+      if (!key) return;
+      for (const { id, receiver, sealed } of unhanded()) {
+        if (!equalBytes(receiver, key)) continue;
+        await give(sealed);
         if (hasNetwork) {
-          handed.add(bytesToHex(next.id));
+          handed.add(bytesToHex(id));
           outboxChanged();
-        } else await drop(next.id);
+        } else await drop(id);
       }
     },
     /** Takes what a device of `giver` hands over. A message that `giver` did not write is not taken. */

@@ -26,6 +26,12 @@ interface LinkPort {
   ownKeySeen?(): void;
 }
 
+interface OpenedLink {
+  readonly link: OpenLink;
+  /** Keys have changed since its handshake began: they are to be compared on it. */
+  isOutdated(): boolean;
+}
+
 /** Answers a request of a peer. If it rejects, the peer gets a failure without a reason. */
 type RequestHandler = (link: PeerLink, body: Uint8Array) => Promise<Uint8Array>;
 /** Takes a notice of a peer. */
@@ -91,6 +97,7 @@ const LINKS_PER_ACCOUNT = 32;
 const LINKS_MAX = 512;
 /** Tokens made for an account that asks what is shared: some 2.5 s of a processor, then a twelfth of one. */
 const COMPARISONS = { burst: 1 << 20, perSecond: 1 << 15 };
+const COMPARE_AGAIN_MS = 5000;
 /** Reserved for the link itself. */
 const INSTANCE_KIND = "~instance";
 
@@ -111,6 +118,8 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
   let dialling = 0;
   let closing = false;
   let selfSeen = false;
+  /** How often `port.keys()` came to say something else. */
+  let keyChanges = 0;
   const rateLimited = createRateLimitedLog(log);
   const unfinished = new Set<TLSSocket>();
 
@@ -156,8 +165,9 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     }
   };
 
+  const compare = (link: OpenLink): void => compareKeys(link, log);
   /** Takes a new link, or closes it in favour of the one there is. Both ends decide alike. */
-  const admit = (link: OpenLink): boolean => {
+  const admit = ({ link, isOutdated }: OpenedLink): boolean => {
     if (closing) {
       link.close("shutting down");
       return false;
@@ -191,6 +201,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     log.info("p2p: connected", { peerId: link.peerId, spaces: link.sharedSpaces().length, dialled: link.dialled });
     introduce(link);
     port.connected(link);
+    if (isOutdated()) compare(link);
     return true;
   };
   const isInboxLink = (link: PeerLink): boolean => !link.own && link.sharedSpaces().length === 0;
@@ -200,19 +211,14 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     if (links.filter((link) => link.accountId === accountId).length >= LINKS_PER_ACCOUNT) return true;
     return !own && links.length >= LINKS_MAX;
   };
-  /**
-   * When two links to one peer were made at once, the one dialled by the lower peer id stays. Otherwise the newer one
-   * stays: either the peer has lost the other, or two servers run with one key, a data root and its copy, and take turns.
-   */
-  const replaces = (link: OpenLink, existing: OpenLink): boolean =>
-    link.dialled === existing.dialled ||
-    link.openedAtMs - existing.openedAtMs > AT_ONCE_MS ||
-    link.dialled === certificate.peerId < link.peerId;
+  const replaces = (link: OpenLink, existing: OpenLink): boolean => replacesLink(link, existing, certificate.peerId);
 
-  const open = async (socket: TLSSocket, role: LinkRole): Promise<OpenLink> => {
+  const open = async (socket: TLSSocket, role: LinkRole): Promise<OpenedLink> => {
+    const before = keyChanges;
     unfinished.add(socket);
     try {
-      return await openPeerLink(socket, role, identity, () => port.keys(), events, options.silence);
+      const link = await openPeerLink(socket, role, identity, () => port.keys(), events, options.silence);
+      return { link, isOutdated: () => keyChanges !== before };
     } finally {
       unfinished.delete(socket);
     }
@@ -250,9 +256,9 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     dialling++;
     try {
       const socket = await dialPeer(certificate, target.address, target.port);
-      const link = await open(socket, "dialler");
-      book.reached(instance, link.peerId);
-      admit(link);
+      const opened = await open(socket, "dialler");
+      book.reached(instance, opened.link.peerId);
+      admit(opened);
     } catch (error) {
       noteFailure(error, target.address);
       const strange = error instanceof HandshakeError && error.failure !== "closed" && error.failure !== "timeout";
@@ -304,11 +310,8 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
     onRequest: (kind, handler) => register(requestHandlers, kind, handler),
     onNotice: (kind, handler) => register(noticeHandlers, kind, handler),
     spacesChanged: () => {
-      for (const link of linkByPeer.values()) {
-        link
-          .matchAgain()
-          .catch((error) => log.debug("p2p: comparing spaces failed", { peerId: link.peerId, err: error }));
-      }
+      keyChanges++;
+      for (const link of linkByPeer.values()) compare(link);
       book.retryStrangers();
       discovery?.query();
       dialPass();
@@ -351,4 +354,27 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
 function register<Handler>(handlers: Map<string, Handler>, kind: string, handler: Handler): void {
   if (kind.startsWith("~") || handlers.has(kind)) throw new RangeError(`the kind ${kind} is taken`);
   handlers.set(kind, handler);
+}
+
+/** A peer that has no time for it is asked again: a space that is not recognised would stay so for as long as the link stands. */
+function compareKeys(link: OpenLink, log: Log): void {
+  link.matchAgain().catch((error: unknown) => {
+    log.debug("p2p: comparing spaces failed", { peerId: link.peerId, err: error });
+    const timer = setTimeout(() => {
+      if (!link.signal.aborted) compareKeys(link, log);
+    }, COMPARE_AGAIN_MS);
+    timer.unref();
+  });
+}
+
+/**
+ * When two links to one peer were made at once, the one dialled by the lower peer id stays. Otherwise the newer one
+ * stays: either the peer has lost the other, or two servers run with one key, a data root and its copy, and take turns.
+ */
+function replacesLink(link: OpenLink, existing: OpenLink, ownId: PeerId): boolean {
+  return (
+    link.dialled === existing.dialled ||
+    link.openedAtMs - existing.openedAtMs > AT_ONCE_MS ||
+    link.dialled === ownId < link.peerId
+  );
 }

@@ -42,6 +42,20 @@ describe("LAN link on loopback", () => {
     await until(() => [a, b].every((peer) => linkOf(peer).sharedSpaces().length === 1501), "the space that came later");
   }, 30_000);
 
+  test("[LAN-tokens] a space that comes in the middle of a handshake is recognised", async () => {
+    const late = { spaceId: spaceNamed("late"), key: randomBytes(32) };
+    const a: LinkPeer = await join([sharedSpace], {
+      asked(times) {
+        if (times > 1) return;
+        a.keys.spaces.push(late);
+        a.manager.spacesChanged();
+      },
+    });
+    const b = await join([sharedSpace, late]);
+    await linked(a, b);
+    await until(() => [a, b].every((peer) => linkOf(peer).sharedSpaces().length === 2), "both spaces on both sides");
+  });
+
   test("[LAN-unproven] who opens connections and proves nothing keeps nobody out", async () => {
     const a = await join([sharedSpace]);
     const { port } = a.manager.debug();

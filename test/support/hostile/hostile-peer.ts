@@ -30,6 +30,7 @@ import {
   encodePullReply,
   encodeSpaceName,
   encodeState,
+  encodeVectorPage,
   NOT_HELD,
   type SpaceState,
 } from "../../../src/sync/session/messages.ts";
@@ -156,6 +157,8 @@ function answerFrom(offers: ReadonlyMap<string, Offer>, kind: string, body: Uint
       return encodeItems(offer?.chain.slice(decodeAclRequest(body).from) ?? []);
     case SYNC_KINDS.pending:
       return encodeItems(offer?.pending ?? []);
+    case SYNC_KINDS.vector:
+      return encodeVectorPage({ vector: [], rest: false });
     case SYNC_KINDS.pull:
       return encodePullReply(frameOf(offer, decodePullRequest(body).cursor));
     default:

@@ -2,7 +2,11 @@
 import { type CborValue, decodeCbor, encodeCbor, Link } from "../../../src/base/dag-cbor.ts";
 import type { Rng } from "../rng.ts";
 
-export const bytesFrom = (rng: Rng, length: number): Uint8Array => Uint8Array.from({ length }, () => rng.int(0, 255));
+export function bytesFrom(rng: Rng, length: number): Uint8Array {
+  const bytes = new Uint8Array(length);
+  for (let at = 0; at < length; at++) bytes[at] = rng.int(0, 255);
+  return bytes;
+}
 
 const NUMBERS = [0, -1, 1, 23, 24, 255, 256, 65_536, 2 ** 31, 2 ** 32, 2 ** 52, 2 ** 53 - 1, -(2 ** 53 - 1)];
 const TEXTS = ["", "a", "__proto__", "constructor", "root", "derived", "\u0000", "\ufffd", "é", "x".repeat(300)];
@@ -99,10 +103,23 @@ export function mutateBytes(rng: Rng, bytes: Uint8Array): Uint8Array {
   }
 }
 
+/** Good bytes are spoilt many times over, and read once. */
+const valuesByBytes = new WeakMap<Uint8Array, CborValue>();
+
+/** What good bytes say; it is shared, so it is not to be changed. */
+export function contentOf(good: Uint8Array): CborValue {
+  let value = valuesByBytes.get(good);
+  if (value === undefined) {
+    value = decodeCbor(good);
+    valuesByBytes.set(good, value);
+  }
+  return value;
+}
+
 /** Bytes of CBOR with one to three things changed, some of them in the bytes themselves. */
 export function mutateEncoded(rng: Rng, bytes: Uint8Array): Uint8Array {
   if (rng.chance(0.3)) return mutateBytes(rng, bytes);
-  let value = decodeCbor(bytes);
+  let value = contentOf(bytes);
   for (let left = rng.int(1, 3); left > 0; left--) value = mutateCbor(rng, value);
   try {
     const encoded = encodeCbor(value).slice();

@@ -34,7 +34,7 @@ import { openLogMessage, sealLogMessage } from "../../../src/sync/network/log-me
 import { createAclCast } from "../worlds/acl-matrix.ts";
 import { createAccount } from "../worlds/acl-world.ts";
 import { sealedInboxMessage } from "../worlds/inbox-message.ts";
-import { bytesFrom, mutateBytes, mutateCbor, mutateEncoded } from "./mutate.ts";
+import { bytesFrom, contentOf, mutateBytes, mutateCbor, mutateEncoded } from "./mutate.ts";
 import { bytesOf, map, refusesWith, spaceDigest, spaceId, type WireCodec } from "./wire-codec.ts";
 import { SESSION_CODECS } from "./wire-session-codecs.ts";
 
@@ -123,7 +123,7 @@ const acl: WireCodec = {
   make: (rng) => rng.pick(aclUnits),
   spoil(rng, good) {
     if (rng.chance(0.3)) return mutateBytes(rng, good);
-    const header = mutateCbor(rng, map(map(decodeCbor(good))["h"]));
+    const header = mutateCbor(rng, map(map(contentOf(good))["h"]));
     const signed = rng.chance(0.8) ? { ...map(header), author: author.signer.publicKey } : header;
     const kind = map(signed)?.["kind"] === "acl-proposal" ? "acl-proposal" : "acl";
     return signAny(kind, signed, good);
@@ -155,7 +155,7 @@ const header: WireCodec = {
   make: () => cast.world.seed.header,
   spoil(rng, good) {
     if (rng.chance(0.4)) return mutateEncoded(rng, good);
-    const spoilt = mutateCbor(rng, map(map(decodeCbor(good))["h"]));
+    const spoilt = mutateCbor(rng, map(map(contentOf(good))["h"]));
     return signAny("space", { ...map(spoilt), author: author.signer.publicKey }, good);
   },
   decode: decodeSpaceHeader,
@@ -215,7 +215,7 @@ const bundle: WireCodec = {
 
 const inbox: WireCodec = {
   name: "inbox message",
-  weight: 1,
+  weight: 0.5,
   make: () => sealedInboxMessage(author, author.signer.publicKey, "space.added", { spaceId }),
   spoil(rng, good) {
     if (rng.chance(0.2)) return mutateBytes(rng, good);
@@ -257,7 +257,7 @@ const relay = createEventRelay({
 relay.watch({ scope: "space", spaceId }, [">"]);
 const event: WireCodec = {
   name: "event",
-  weight: 2,
+  weight: 1,
   make: () => encodeCbor({ k: epoch.id, b: bytesOf(60) }).slice(),
   spoil(rng, good) {
     if (rng.chance(0.2)) return mutateEncoded(rng, good);

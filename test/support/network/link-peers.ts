@@ -43,11 +43,18 @@ export function useLinkPeers() {
     mdnsPort: () => mdnsPort,
     async join(
       spaces: LinkPeer["keys"]["spaces"],
-      also: { deviceSeed?: Uint8Array; accountSeed?: Uint8Array; own?: Uint8Array } = {},
+      also: {
+        deviceSeed?: Uint8Array;
+        accountSeed?: Uint8Array;
+        own?: Uint8Array;
+        /** Called when its keys were asked for, with how often that was. */
+        asked?(times: number): void;
+      } = {},
     ): Promise<LinkPeer> {
       const keys: LinkKeys & LinkPeer["keys"] = { own: also.own ?? randomBytes(32), spaces: [...spaces] };
       const account = createSigner(also.accountSeed ?? randomBytes(32));
       const events: string[] = [];
+      let times = 0;
       const logged: string[] = [];
       const note = (message: string) => void logged.push(message);
       const log: Log = { ...silentLog, warn: note, error: note, child: () => log };
@@ -60,7 +67,11 @@ export function useLinkPeers() {
           discoverOn: () => ["127.0.0.1"],
           mdnsPort,
           port: {
-            keys: () => keys,
+            keys() {
+              const now = { ...keys, spaces: [...keys.spaces] };
+              also.asked?.(++times);
+              return now;
+            },
             connected: (link) => events.push(`connected ${link.sharedSpaces().join()}`),
             disconnected: (_link, reason) => events.push(`disconnected ${reason}`),
             spacesChanged: (link) => events.push(`spaces ${link.sharedSpaces().join()}`),

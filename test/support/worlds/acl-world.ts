@@ -18,6 +18,8 @@ import type { PeerId } from "../../../src/base/ids.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import { accountIdOf } from "../../../src/crypto/account-id.ts";
+import { canSealTo } from "../../../src/crypto/box.ts";
+import { admitPublicKey } from "../../../src/crypto/public-key.ts";
 import { createSigner, type Signer } from "../../../src/crypto/sign.ts";
 import type { RefusalCode } from "../../../src/protocol/refusals.ts";
 import type { SpaceGenesis } from "../../../src/space/genesis.ts";
@@ -26,6 +28,14 @@ import { createdSpaceGenesis } from "../../../src/space/space.ts";
 export function createAccount(seed: Uint8Array = randomBytes(32)): Account {
   const signer = createSigner(seed);
   return { id: accountIdOf(signer.publicKey), peerId: "peer" as PeerId, seed, signer };
+}
+
+/** 32 bytes that pass for a public key and are no point of the curve: nobody has its secret, and nothing can be sealed to it. */
+export function keyOffTheCurve(): Uint8Array {
+  for (;;) {
+    const key = randomBytes(32);
+    if (admitPublicKey(key) && !canSealTo(key)) return key;
+  }
 }
 
 export interface AclWorld {
