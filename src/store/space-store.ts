@@ -1,4 +1,3 @@
-import type { Database } from "bun:sqlite";
 import { createAclTable } from "./acl-table.ts";
 import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
@@ -6,6 +5,7 @@ import { BUSY_TIMEOUT_MS, type OpenOptions, openDatabase } from "./database.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createInboxTable } from "./inbox-table.ts";
+import type { OwnDatabase } from "./own-database.ts";
 import { createParkedTable } from "./parked-table.ts";
 import { createPlaceTable } from "./place-table.ts";
 import { createQueryIndexTable } from "./query-index-table.ts";
@@ -39,7 +39,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
   }
 }
 
-function createSpaceStore(db: Database, path: string, copying: WalCopying | undefined) {
+function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | undefined) {
   const wal = createWalKeeper(db, path, copying);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(
