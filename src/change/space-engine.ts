@@ -126,7 +126,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     store,
     objects,
     opener,
-    /** Everything that `run` does becomes durable together, or nothing: it is when this resolves. */
+    /**
+     * Everything that `run` does becomes durable together, or nothing: it is when this resolves. `run` may be run twice, the
+     * first time undone, since what becomes large goes first in its batch.
+     */
     write: <T>(run: (tx: WriteTx) => T): Promise<T> => queue.enqueue((scope) => run(createWriteTx(given, scope))),
 
     /**
@@ -143,29 +146,34 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
      * carried out in the same transaction. Changes that waited for it are tried after it.
      */
     moveAcl: <T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> =>
-      queue.enqueue((scope) => {
-        log.flush(); // a record's clock is read from what the writers' rows say
-        const { result, consequences } = run(scope);
-        if (!consequences) return result;
-        if (consequences.repositionFrom !== undefined) verdicts.repositionFrom(consequences.repositionFrom);
-        verdicts.retakeOf(new Set(consequences.cut.map(bytesToHex)));
-        unblocked.noteRecords(consequences.named, scope);
-        if (consequences.keys) unblocked.noteAll("key");
-        return result;
-      }),
+      queue.enqueue(
+        (scope) => {
+          log.flush(); // a record's clock is read from what the writers' rows say
+          const { result, consequences } = run(scope);
+          if (!consequences) return result;
+          if (consequences.repositionFrom !== undefined) verdicts.repositionFrom(consequences.repositionFrom);
+          verdicts.retakeOf(new Set(consequences.cut.map(bytesToHex)));
+          unblocked.noteRecords(consequences.named, scope);
+          if (consequences.keys) unblocked.noteAll("key");
+          return result;
+        },
+        "local",
+        "first",
+      ),
 
     /** The ACL changed: every verdict is taken anew and the records concerned are folded again. Answers how many moved. */
-    recheckVerdicts: (): Promise<number> => queue.enqueue(() => verdicts.retakeAll(), "background"),
+    recheckVerdicts: (): Promise<number> => queue.enqueue(() => verdicts.retakeAll(), "background", "first"),
 
     /** Folds every object anew from its changes, a write each, so that other work goes on between. */
     async rebuildProjection(only: "stale" | "all" = "all"): Promise<number> {
       const numbers = only === "all" ? objects.all().map((object) => object.no) : objects.stale();
       for (const no of numbers) {
-        await queue.enqueue(() => {
+        const rebuild = () => {
           const found = objects.byNo(no);
           if (found && !found.deleted) projection.rebuildObject(found);
           objects.setProjection(no, PROJECTION_VERSION);
-        }, "background");
+        };
+        await queue.enqueue(rebuild, "background", "first");
       }
       return numbers.length;
     },

@@ -1,6 +1,8 @@
-import { type Database, SQLiteError, type Statement } from "bun:sqlite";
+import { SQLiteError, type Statement } from "bun:sqlite";
 import { svcError } from "../protocol/errors.ts";
 import { BUSY_TIMEOUT_MS } from "./database.ts";
+import { lazyStatement } from "./lazy-statement.ts";
+import { OutgrownError, type OwnDatabase } from "./own-database.ts";
 
 /** What a write may do in its transaction besides SQL: undo its in-memory effects, and act once it is durable. */
 export interface WriteScope {
@@ -33,8 +35,18 @@ export interface CommitQueueHooks {
   onFailure(error: unknown): void;
 }
 
+export type Priority = "local" | "background";
+
+/**
+ * What a write is when it becomes large, which costs quadratic time behind other writes of its batch (`placeOf`). `anew`: it is
+ * taken back, and run anew as the first of the next batch, so that it may be run twice and what it leaves in memory has its
+ * undo. `first`: it always begins a batch. `slice`: it sees to it that it stays small.
+ */
+export type Growth = "anew" | "first" | "slice";
+
 interface Entry {
   run: (scope: WriteScope) => unknown;
+  growth: Growth;
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
 }
@@ -56,6 +68,9 @@ const MAX_SHARED_MS = 250;
 const LOCKED_RETRY_MS = 25;
 const LOCKED_WAIT_MS = 5_000;
 
+/** A write behind others of its batch that runs more statements than this is large. A page of 500 records runs about 1,000. */
+const SMALL_RUNS = 2_500;
+
 /** Turns of the event loop that a batch waits at most while writes keep coming in. */
 const GATHER_TURNS = 3;
 
@@ -65,7 +80,8 @@ const GATHER_TURNS = 3;
  * `background` ones (changes of others).
  */
 export interface CommitQueue {
-  enqueue<T>(run: (scope: WriteScope) => T, priority?: "local" | "background"): Promise<T>;
+  /** `priority` is local unless told, `growth` anew for local writes and slice for others. */
+  enqueue<T>(run: (scope: WriteScope) => T, priority?: Priority, growth?: Growth): Promise<T>;
   /** Resolves when nothing is queued. */
   idle(): Promise<void>;
   /** Whether later writes are refused. */
@@ -75,38 +91,50 @@ export interface CommitQueue {
 }
 
 export function createCommitQueue(
-  db: Database,
+  db: OwnDatabase,
   hooks: CommitQueueHooks,
-  { lockedWaitMs = LOCKED_WAIT_MS }: { lockedWaitMs?: number } = {},
+  { lockedWaitMs = LOCKED_WAIT_MS, smallRuns = SMALL_RUNS }: { lockedWaitMs?: number; smallRuns?: number } = {},
 ): CommitQueue {
   const local: Entry[] = [];
   const background: Entry[] = [];
+  /** Goes before all others: it had begun, or was taken out, when the batch before it ended. */
+  let next: Entry | undefined;
   let scheduled = false;
   let closed = false;
   let idleWaiters: (() => void)[] = [];
-  const beginImmediate = db.query("BEGIN IMMEDIATE");
-  const rollback = db.query("ROLLBACK");
-  const changesEver = db.query<{ n: number }, []>("SELECT total_changes() AS n");
-  const savepoint = db.query("SAVEPOINT write_scope");
-  const release = db.query("RELEASE write_scope");
-  const rollbackTo = db.query("ROLLBACK TO write_scope");
-  const savepointOfPart = db.query("SAVEPOINT part_of_write");
-  const releasePart = db.query("RELEASE part_of_write");
-  const rollbackToPart = db.query("ROLLBACK TO part_of_write");
-  const commit = db.query("COMMIT");
+  // Not by `query`, which counts them among the runs of a write.
+  const statement = (sql: string) => lazyStatement(() => db.prepare(sql));
+  const beginImmediate = statement("BEGIN IMMEDIATE");
+  const rollback = statement("ROLLBACK");
+  const changesEver = lazyStatement(() => db.prepare<{ n: number }, []>("SELECT total_changes() AS n"));
+  const savepoint = statement("SAVEPOINT write_scope");
+  const release = statement("RELEASE write_scope");
+  const rollbackTo = statement("ROLLBACK TO write_scope");
+  const savepointOfPart = statement("SAVEPOINT part_of_write");
+  const releasePart = statement("RELEASE part_of_write");
+  const rollbackToPart = statement("ROLLBACK TO part_of_write");
+  const commit = statement("COMMIT");
+
+  const waiting = (): number => local.length + background.length + (next ? 1 : 0);
+  const takeNext = (): Entry | undefined => {
+    const entry = next ?? local.shift() ?? background.shift();
+    next = undefined;
+    return entry;
+  };
+  const takeAll = (): Entry[] => [...(next ? [takeNext()!] : []), ...local.splice(0), ...background.splice(0)];
 
   const schedule = () => {
     if (scheduled) return;
     scheduled = true;
-    gather(local.length + background.length, GATHER_TURNS);
+    gather(waiting(), GATHER_TURNS);
   };
 
   /** Waits for a turn in which nothing joined the batch: requests that are on their way share its fsync. */
   const gather = (seen: number, turnsLeft: number) => {
     setImmediate(() => {
-      const waiting = local.length + background.length;
-      if (turnsLeft === 0 || waiting === seen) drain();
-      else gather(waiting, turnsLeft - 1);
+      const now = waiting();
+      if (turnsLeft === 0 || now === seen) drain();
+      else gather(now, turnsLeft - 1);
     });
   };
 
@@ -124,7 +152,7 @@ export function createCommitQueue(
     lockedSinceMs = undefined;
     const refused = svcError("server.unavailable", undefined, LOCKED_MESSAGE);
     refused.cause = error;
-    for (const entry of [...local.splice(0), ...background.splice(0)]) entry.reject(refused);
+    for (const entry of takeAll()) entry.reject(refused);
     finish();
   };
 
@@ -145,7 +173,8 @@ export function createCommitQueue(
   /**
    * A place that the transaction can come back to. Before its first change none need be kept: coming back is beginning
    * anew. A savepoint has SQLite copy every page that is changed after it, which made a page of records with an index take
-   * half as long again (docs/performance.md).
+   * half as long again (docs/performance.md); and at the end of each statement it walks the list of the copies, so that what
+   * a large write takes grows with the square of its size.
    */
   const placeOf = (set: Statement, drop: Statement, backTo: Statement): Place => {
     if (isFirst && changesEver.get()!.n === changesAtBegin)
@@ -184,20 +213,30 @@ export function createCommitQueue(
     },
   });
 
-  /** Runs one write under its savepoint; answers how to settle it once the batch is durable. */
-  const runOne = (entry: Entry): (() => void) => {
+  /** Runs one write under its savepoint; answers how to settle it once the batch is durable, or undefined if it is too large. */
+  const runOne = (entry: Entry): (() => void) | undefined => {
     const undos: (() => void)[] = [];
     const place = placeOf(savepoint, release, rollbackTo);
+    const takeBack = () => {
+      db.runsLeft = Number.POSITIVE_INFINITY;
+      place.comeBack();
+      for (const undo of undos.reverse()) undo();
+    };
+    if (!isFirst && entry.growth === "anew") db.runsLeft = smallRuns;
     try {
       const scope = scopeOf(undos);
       hooks.began?.(scope);
       const result = entry.run(scope);
+      if (db.runsLeft < 0) throw new OutgrownError(); // whoever caught the first
       place.leave();
       return () => entry.resolve(result);
     } catch (error) {
-      place.comeBack();
-      for (const undo of undos.reverse()) undo();
+      const outgrown = db.runsLeft < 0;
+      takeBack();
+      if (outgrown) return undefined;
       return error instanceof RollBackWith ? () => entry.resolve(error.result) : () => entry.reject(error);
+    } finally {
+      db.runsLeft = Number.POSITIVE_INFINITY;
     }
   };
 
@@ -209,7 +248,7 @@ export function createCommitQueue(
       begin();
     } catch (error) {
       if (error instanceof SQLiteError && error.code?.startsWith("SQLITE_BUSY")) waitForLock(error);
-      else fail([...local.splice(0), ...background.splice(0)], error);
+      else fail(takeAll(), error);
       return;
     }
     lockedSinceMs = undefined;
@@ -218,10 +257,16 @@ export function createCommitQueue(
       const until = performance.now() + SLICE_MS;
       const isOver = () => performance.now() - until >= Math.min(hooks.owedMs?.() ?? 0, MAX_SHARED_MS);
       do {
-        const entry = local.shift() ?? background.shift();
+        const entry = takeNext();
         if (!entry) break;
-        isFirst = taken.push(entry) === 1;
-        settled.push(runOne(entry));
+        isFirst = taken.length === 0;
+        taken.push(entry);
+        const settle = !isFirst && entry.growth === "first" ? undefined : runOne(entry);
+        if (!settle) {
+          next = taken.pop();
+          break;
+        }
+        settled.push(settle);
       } while (!isOver());
       hooks.commit(() => {
         commit.run();
@@ -245,7 +290,7 @@ export function createCommitQueue(
   };
 
   const finish = () => {
-    if (local.length + background.length > 0) schedule();
+    if (waiting() > 0) schedule();
     else {
       const waiters = idleWaiters;
       idleWaiters = [];
@@ -256,10 +301,15 @@ export function createCommitQueue(
   const idle = () => (scheduled ? new Promise<void>((resolve) => idleWaiters.push(resolve)) : Promise.resolve());
 
   return {
-    enqueue: <T>(run: (scope: WriteScope) => T, priority: "local" | "background" = "local") =>
+    enqueue: <T>(
+      run: (scope: WriteScope) => T,
+      priority: Priority = "local",
+      growth: Growth = priority === "local" ? "anew" : "slice",
+    ) =>
       new Promise<T>((resolve, reject) => {
         if (closed) return reject(new Error("the commit queue is closed"));
-        (priority === "local" ? local : background).push({ run, resolve: resolve as (value: unknown) => void, reject });
+        const entry = { run, growth, resolve: resolve as (value: unknown) => void, reject };
+        (priority === "local" ? local : background).push(entry);
         schedule();
       }),
     idle,

@@ -56,7 +56,7 @@ class GivenUpSchemaError extends StoredFileError {
  * Throws NewerSchemaError for a file of a later program, GivenUpSchemaError for one from before the first release,
  * StoredFileError for one whose tables are not as its migrations make them, and SQLite's own error for a damaged one.
  */
-export function openDatabase(path: string, options: OpenOptions): Database {
+export function openDatabase(path: string, options: OpenOptions): OwnDatabase {
   const db = openFile(path);
   try {
     db.exec(`

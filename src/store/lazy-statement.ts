@@ -2,10 +2,11 @@ import type { SQLQueryBindings, Statement } from "bun:sqlite";
 
 /**
  * A statement that is prepared when it is first run. A space has more than two hundred, of which most openings run a
- * few; preparing them all took longer than everything else that opening one is.
+ * few; preparing them all took longer than everything else that opening one is. `beforeRun` may refuse a run by throwing.
  */
 export function lazyStatement<Row, Params extends SQLQueryBindings[]>(
   prepare: () => Statement<Row, Params>,
+  beforeRun?: () => void,
 ): Statement<Row, Params> {
   let prepared: Statement<Row, Params> | undefined;
   const made = (): Statement<Row, Params> => {
@@ -15,7 +16,10 @@ export function lazyStatement<Row, Params extends SQLQueryBindings[]>(
   const lazy: Pick<Statement<Row, Params>, "get" | "all" | "run" | "values" | "iterate" | "finalize"> = {
     get: (...params) => made().get(...params),
     all: (...params) => made().all(...params),
-    run: (...params) => made().run(...params),
+    run: (...params) => {
+      beforeRun?.();
+      return made().run(...params);
+    },
     values: (...params) => made().values(...params),
     iterate: (...params) => made().iterate(...params),
     finalize: () => prepared?.finalize(),

@@ -1,6 +1,13 @@
 import { Database, type Statement } from "bun:sqlite";
 import { lazyStatement } from "./lazy-statement.ts";
 
+/** A write has run more statements than it may in this batch; see `CommitQueue`. */
+export class OutgrownError extends Error {
+  constructor() {
+    super("the write is too large for a batch that others share");
+  }
+}
+
 /**
  * A connection that finalises its statements when it is closed. SQLite keeps a closed database's files open until the last
  * of its statements is gone; left to the garbage collector that took minutes, and three descriptors a space.
@@ -22,8 +29,15 @@ export class OwnDatabase extends Database {
   /** Whether statements are prepared when they are first run: what does not fit the tables would show only then. */
   preparesLate = false;
 
+  /** How many more statements may be run; the one after them throws OutgrownError. */
+  runsLeft = Number.POSITIVE_INFINITY;
+
+  readonly #spendRun = (): void => {
+    if (--this.runsLeft < 0) throw new OutgrownError();
+  };
+
   override query: Database["query"] = (sql: string) =>
-    (this.preparesLate ? lazyStatement(() => super.query(sql)) : super.query(sql)) as never;
+    (this.preparesLate ? lazyStatement(() => super.query(sql), this.#spendRun) : super.query(sql)) as never;
 
   override close(throwOnError?: boolean): void {
     for (const statement of [...this.#statements]) statement.finalize();

@@ -1,10 +1,10 @@
-import type { Database } from "bun:sqlite";
 import { createAclTable } from "./acl-table.ts";
 import { createChangeTable } from "./change-table.ts";
 import { BUSY_TIMEOUT_MS, type OpenOptions, openDatabase } from "./database.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createInboxTable } from "./inbox-table.ts";
+import type { OwnDatabase } from "./own-database.ts";
 import { createParkedTable } from "./parked-table.ts";
 import { createPendingBodyTable } from "./pending-body-table.ts";
 import { createPlaceTable } from "./place-table.ts";
@@ -40,7 +40,7 @@ export function openSpaceStore(path: string, { durability = "full", copying }: S
   }
 }
 
-function createSpaceStore(db: Database, path: string, copying: WalCopying | undefined) {
+function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | undefined) {
   const wal = createWalKeeper(db, path, copying);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>(

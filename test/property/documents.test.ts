@@ -4,7 +4,7 @@
  */
 import { describe, expect } from "bun:test";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
-import type { ChangeEngine } from "../../src/change/space-engine.ts";
+import type { ChangeEngine, WriteTx } from "../../src/change/space-engine.ts";
 import { EDITOR_DATASET, EDITOR_RULES } from "../../src/domain/editor/editor-rules.ts";
 import { createEditorService, type EditorService } from "../../src/domain/editor/editor-service.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
@@ -53,10 +53,24 @@ async function edit(rng: Rng, { editor, made, deleted }: Replica, objectId: stri
   }
 }
 
-const liveBlocks = ({ engine }: Replica, objectId: string): Set<string> => {
+const liveBlocks = ({ engine }: Pick<Replica, "engine">, objectId: string): Set<string> => {
   const collectionId = engine.collectionIdOf(engine.object(objectId)!, EDITOR_DATASET);
   const docs = collectionId === undefined ? [] : engine.store.rows.docs(collectionId);
   return new Set(docs.map((text) => (JSON.parse(text) as { id: string }).id));
+};
+
+const openEditor = (engine: ChangeEngine, rng: Rng): EditorService =>
+  createEditorService({ engine, requireWriter: () => {}, attachType: () => {}, random: () => rng.next() });
+
+const newDocument = (tx: WriteTx): string => {
+  const object = tx.createObject();
+  const value = "d";
+  tx.append(
+    object,
+    { dataset: "objects", records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "svc.name", value }] }] },
+    OBJECTS,
+  );
+  return object.idText;
 };
 
 async function runDocument(seed: number): Promise<void> {
@@ -66,28 +80,12 @@ async function runDocument(seed: number): Promise<void> {
   let now = 1_760_000_000_000;
   const replicas = Array.from({ length: rng.int(2, 3) }, (_, index): Replica => {
     const engine = openEngine(dir.path, `r${index}`, space, createAccount(), [OBJECTS, EDITOR_RULES], () => now++);
-    const editor = createEditorService({
-      engine,
-      requireWriter: () => {},
-      attachType: () => {},
-      random: () => rng.next(),
-    });
+    const editor = openEditor(engine, rng);
     return { engine, editor, made: new Set(), deleted: new Set() };
   });
   try {
     const [first] = replicas;
-    const objectId = await first!.engine.write((tx) => {
-      const object = tx.createObject();
-      tx.append(
-        object,
-        {
-          dataset: "objects",
-          records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "svc.name", value: "d" }] }],
-        },
-        OBJECTS,
-      );
-      return object.idText;
-    });
+    const objectId = await first!.engine.write(newDocument);
     const shuffle = <T>(items: readonly T[]): T[] => rng.shuffle(items);
     for (const other of replicas.slice(1)) await deliver(first!.engine, other.engine, shuffle);
 
@@ -134,4 +132,29 @@ describe("documents", () => {
       60_000,
     );
   }
+
+  rule("[EDIT-2] a large document that is put behind other writes of a batch is written once, and whole", async () => {
+    const rng = createRng(firstSeed);
+    using dir = scratchDir("svc-large-document");
+    const engine = openEngine(dir.path, "r", createOpenSeed(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
+    const editor = openEditor(engine, rng);
+    const objectId = await engine.write(newDocument);
+    const content = (word: string) => Array.from({ length: 3_000 }, (_, at) => `${word} ${at}`).join("\n\n");
+    for (const [word, before] of [
+      ["alpha", 0],
+      ["beta", 3_000],
+    ] as const) {
+      const [other, result] = await Promise.all([engine.write(newDocument), editor.put(objectId, content(word))]);
+      expect(engine.object(other)).toBeDefined();
+      expect([result.inserted.length, result.updated.length + result.deleted.length]).toEqual(
+        before === 0 ? [3_000, 0] : [0, 3_000],
+      );
+      expect(editor.markdown(objectId)).toBe(content(word));
+      expect(liveBlocks({ engine }, objectId).size).toBe(3_000);
+    }
+    await engine.rebuildProjection();
+    expect(liveBlocks({ engine }, objectId).size).toBe(3_000);
+    editor.stop();
+    await engine.close();
+  });
 });
