@@ -60,3 +60,6 @@ export interface RulesRegistry {
   /** Whether what is learned of a dataset's changes outlives their object: their bodies are kept for those who come. */
   outlives?(dataset: string): boolean;
 }
+
+/** Told in words of what the disk changed, and what became of it. */
+export type OnRepair = (what: string, facts: Readonly<Record<string, unknown>>) => void;

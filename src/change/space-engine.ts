@@ -17,8 +17,10 @@ import { createOpenBatch } from "./fold/commit-batch.ts";
 import { createObjectDeletions } from "./fold/object-deletions.ts";
 import { createProjection } from "./fold/projection.ts";
 import { createRecordReader } from "./fold/record-reader.ts";
+import { createRowRepair } from "./fold/row-repair.ts";
 import { createTimeSeen } from "./fold/time-seen.ts";
 import { createChangeLog } from "./graph/change-log.ts";
+import { createDamagedChanges } from "./graph/damaged-changes.ts";
 import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
 import { createArrivals } from "./intake/arrivals.ts";
 import type { ChangeChecker } from "./intake/change-checker.ts";
@@ -28,7 +30,7 @@ import type { IngestVerdict } from "./intake/ingest-verdict.ts";
 import { DEFAULT_PARK_QUOTA, type ParkQuota } from "./intake/set-aside.ts";
 import { createLocalVersions } from "./local-version.ts";
 import { createLocalWriter } from "./local-writer.ts";
-import type { AclConsequences, AclView, KeyRing, RulesRegistry } from "./ports.ts";
+import type { AclConsequences, AclView, KeyRing, OnRepair, RulesRegistry } from "./ports.ts";
 import { createReactions } from "./reactions.ts";
 import { createWriteTx, objectIn, type WriteTx } from "./write-tx.ts";
 
@@ -58,6 +60,8 @@ export interface ChangeEngineDeps {
   checker?: ChangeChecker | undefined;
   /** Told of a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
+  /** Told of what the disk changed, and what became of it. */
+  onRepair?: OnRepair | undefined;
 }
 
 export type ChangeEngine = ReturnType<typeof createChangeEngine>;
@@ -70,6 +74,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const log = createChangeLog(changes, objects);
   const opener = createBodyOpener(spaceId, keys);
   const batch = createOpenBatch();
+  const onRepair: OnRepair = (what, facts) => deps.onRepair?.(what, facts);
+  const damaged = createDamagedChanges({ store, objects, onRepair });
   const projection = createProjection({
     spaceId,
     store,
@@ -78,12 +84,14 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     opener,
     registry,
     batch,
+    damaged,
     checkpointEveryOps: deps.checkpointEveryOps,
   });
   const records = createRecordReader(store);
   const arrivals = createArrivals(store);
   const time = createTimeSeen(store, clock);
   const deletions = createObjectDeletions({ spaceId, store, objects, projection, registry, time, records });
+  store.rows.repairBy(createRowRepair({ store, objects, projection, deletions, onRepair }));
   const writerStore = {
     load: () => store.meta(WRITER_KEY),
     save: (id: Uint8Array) => store.putMeta(WRITER_KEY, id),
@@ -126,6 +134,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     store,
     objects,
     opener,
+    /** The bytes of a stored change for others; undefined, and set aside, when the disk changed them. */
+    soundBytes: (stored: StoredChange): Uint8Array | undefined =>
+      stored.bytes.length === 0 || damaged.setAside(stored) ? undefined : stored.bytes,
     /** Everything that `run` does becomes durable together, or nothing: it is when this resolves. */
     write: <T>(run: (tx: WriteTx) => T): Promise<T> => queue.enqueue((scope) => run(createWriteTx(given, scope))),
 

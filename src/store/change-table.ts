@@ -108,7 +108,7 @@ export function createChangeTable(db: Database) {
     `SELECT ${COLUMNS.split(", ")
       .map((column) => `c.${column}`)
       .join(", ")} FROM touches t JOIN changes c ON c.no = t.change
-     WHERE t.row = ?1 AND t.lamport >= ?2 AND (t.lamport > ?2 OR c.id > ?3) AND c.counts = 1
+     WHERE t.row = ?1 AND t.lamport >= ?2 AND (t.lamport > ?2 OR c.id > ?3) AND c.counts = 1 AND c.datasetNo <> 0
      ORDER BY t.lamport, c.id LIMIT ?4+0`,
   );
   const ofObject = db.query<ChangeRow, [number]>(
@@ -145,6 +145,9 @@ export function createChangeTable(db: Database) {
   );
   const anyAtAclPos = db.query<{ no: number }, [number]>(
     "SELECT no FROM changes WHERE acl_pos = ? AND seq > 0 LIMIT 1",
+  );
+  const setPlace = db.query<null, [number, number, number, number, number, number]>(
+    "UPDATE changes SET objectNo = ?, lamport = ?, writer = ?, seq = ?, time = ? WHERE no = ?",
   );
   const setAclPos = db.query<null, [number, number]>("UPDATE changes SET acl_pos = ? WHERE no = ?");
   const setBytes = db.query<null, [Uint8Array, number, number, number]>(
@@ -208,7 +211,7 @@ export function createChangeTable(db: Database) {
     /** The local number of a change. */
     noOf: (id: Uint8Array): number | undefined => noOf.get(id)?.no,
     byNo: (no: number) => orUndefined(byNo.get(no)),
-    /** A page of the counted changes that touch a row, in the order of the fold, after a place in it. */
+    /** A page of the counted changes that touch a row and whose bodies are folded, in the order of the fold, after a place in it. */
     ofRowAfter: (row: number, lamport: number, id: Uint8Array, limit: number) =>
       ofRow.all(row, lamport, id, limit).map(fromRow),
     ofObject: (objectNo: number) => ofObject.all(objectNo).map(fromRow),
@@ -231,6 +234,11 @@ export function createChangeTable(db: Database) {
     /** Changes at an ACL position or a later one, in the order of arrival. */
     fromAclPos: (aclPos: number, afterNo: number, limit: number) => fromAclPos.all(afterNo, aclPos, limit).map(fromRow),
     anyAtAclPos: (aclPos: number): boolean => anyAtAclPos.get(aclPos) !== null,
+    /** What the bytes of a change say of it, where it was stored otherwise. */
+    setPlace(no: number, said: Pick<StoredChange, "objectNo" | "lamport" | "writer" | "seq" | "timeMs">): void {
+      rewrites++;
+      setPlace.run(said.objectNo, said.lamport, said.writer, said.seq, said.timeMs, no);
+    },
     setAclPos: (no: number, aclPos: number) => void setAclPos.run(aclPos, no),
     /** Of a writer's changes those that do not count, newest first. */
     uncountedOfWriter: (writer: number, limit: number) => uncountedOfWriter.all(writer, limit),

@@ -16,7 +16,7 @@ const KEY_ID = Buffer.from("keyId");
  * change.
  */
 export function sealedPartsOf(bytes: Uint8Array): SealedParts | undefined {
-  if (isStub(bytes)) return undefined;
+  if (bytes.length > 0 && isStub(bytes)) return undefined;
   let at = 0;
 
   /** Reads an item's head: its major type and argument. */

@@ -64,4 +64,6 @@ export type ReaderReply =
       readonly stack: string;
       /** What it is called where it has to do with a disk or a file. */
       readonly fault?: string | undefined;
+      /** The number of a row that is not what was stored. */
+      readonly damagedRow?: number | undefined;
     };

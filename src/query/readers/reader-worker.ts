@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { SvcError } from "../../protocol/errors.ts";
-import { storageFault } from "../../protocol/storage-fault.ts";
+import { DamagedRowError, storageFault } from "../../protocol/storage-fault.ts";
 import { explainAggregate } from "../aggregate/aggregate-explain.ts";
 import { parsePipeline } from "../aggregate/aggregate-parse.ts";
 import { runAggregate } from "../aggregate/aggregate-run.ts";
@@ -79,6 +79,7 @@ self.onmessage = (event: MessageEvent<ReaderRequest>) => {
       ok: false,
       code: known?.code ?? "internal",
       fault: storageFault(error)?.code,
+      damagedRow: error instanceof DamagedRowError ? error.row : undefined,
       message: error instanceof Error ? error.message : String(error),
       details: known?.details,
       stack: error instanceof Error ? (error.stack ?? "") : "",

@@ -39,7 +39,7 @@ export function openReplica(space: ReplicaSource): Replica {
     chainsOf: (writers, limit) => chainsOf(space, writers, limit),
 
     pull: (request) => pullFrame(space, request),
-    changesNamed: (ids) => changesNamed(store, ids),
+    changesNamed: (ids) => changesNamed(space.engine, ids),
 
     take: (changes) => takeIn(space, changes),
     held: (limit) => [...store.parked.ids(limit / 2), ...store.parked.quarantinedIds(limit / 2)],

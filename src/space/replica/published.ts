@@ -1,8 +1,8 @@
-import { bytesToHex } from "../../base/bytes.ts";
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { decodeCheckedChange, isDerivedRoot } from "../../change/codec/change-codec.ts";
 import { changeIdOf } from "../../change/codec/change-stub.ts";
-import { BODIES_GIVEN_UP } from "../../change/fold/object-deletions.ts";
 import type { StoredChange } from "../../store/change-table.ts";
+import { BODIES_GIVEN_UP } from "../../store/unopened-table.ts";
 import type { ReplicaWrite, Taken, Unpublished } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
@@ -21,9 +21,16 @@ export function unpublishedOf({ engine, accountKey }: ReplicaSource, limit: numb
   const foreignBefore = sync.hasForeign() ? foreignAncestors(engine, told) : () => [];
   return sync.unconfirmed("network", limit).flatMap(({ no, writer, id, bytes }) => {
     const how = { no, isOwn: writer === 0 || writer === own, isNobodys: writer === 0 };
+    if (!isWhatItWas(id, bytes)) {
+      engine.soundBytes(changes.byNo(no)!); // it is set aside
+      return [];
+    }
     return [...foreignBefore(id, bytes), bytes].map((each) => ({ ...how, bytes: each }));
   });
 }
+
+const isWhatItWas = (id: Uint8Array, bytes: Uint8Array): boolean =>
+  bytes.length > 0 && equalBytes(changeIdOf(bytes), id);
 
 /** The changes before one whose writers have none that counts, parents first, each once. None where they are too many. */
 function foreignAncestors({ store }: ReplicaSource["engine"], told: Set<string>) {
@@ -38,7 +45,7 @@ function foreignAncestors({ store }: ReplicaSource["engine"], told: Set<string>)
         const name = bytesToHex(before);
         if (told.has(name) || found.has(name)) continue;
         const stored = store.changes.byId(before);
-        if (!stored || !store.sync.isForeign(stored.writer)) continue;
+        if (!stored || !store.sync.isForeign(stored.writer) || !isWhatItWas(stored.id, stored.bytes)) continue;
         found.set(name, stored);
         walk.push(stored);
       }
