@@ -32,6 +32,7 @@ import { createLocalVersions } from "./local-version.ts";
 import { createLocalWriter } from "./local-writer.ts";
 import type { AclConsequences, AclView, KeyRing, OnRepair, RulesRegistry } from "./ports.ts";
 import { createReactions } from "./reactions.ts";
+import { createSpaceCheck } from "./space-check.ts";
 import { createWriteTx, objectIn, type WriteTx } from "./write-tx.ts";
 
 export type { Reaction } from "./reactions.ts";
@@ -181,6 +182,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       return numbers.length;
     },
 
+    /** Looks at a page of what is stored, and repairs what the disk changed. Answers where the next page begins. */
+    check: createSpaceCheck({ store, objects, damaged, onRepair, rebuild }),
+
     tearDownDeleted: () => deletions.tearDown(queue),
     /** Drops the content of what was deleted long ago. Answers how many changes. To be called daily. */
     async purgeDeleted(): Promise<number> {
@@ -230,6 +234,15 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       store.close();
     },
   };
+
+  function rebuild(no: number): void {
+    queue
+      .enqueue(() => {
+        const found = objects.byNo(no);
+        if (found && !found.deleted) projection.rebuildObject(found);
+      }, "background")
+      .catch((error: unknown) => onFailure?.(error));
+  }
 
   /** What an earlier version of the program could not read, this one may. */
   function retryLaterVersions(): void {

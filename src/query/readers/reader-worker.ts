@@ -13,6 +13,7 @@ import { closeWithStatements } from "../rows/statement-cache.ts";
 import { runQuery } from "../run/run-query.ts";
 import { inSnapshot } from "../run/snapshot.ts";
 import { parseSort } from "../value/sort.ts";
+import { faultsOfTable, miscountsIn } from "./integrity.ts";
 import type { ReaderJob, ReaderReply, ReaderRequest } from "./reader-job.ts";
 
 declare const self: Worker;
@@ -49,6 +50,8 @@ function closeAt(path: string): void {
 
 function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
   if (job.kind === "keyOrder") return rowsInKeyOrder(db, job.collectionId, job.path);
+  if (job.kind === "tableCheck") return faultsOfTable(db, job.table);
+  if (job.kind === "countCheck") return inSnapshot(db, () => miscountsIn(db));
   // Which indexes there are is of the moment that is read, not of the one when the job was sent.
   const source = job.source.collectionId === undefined ? NO_ROWS : rowsOf(job.source.collectionId);
   // One transaction, so that the window and the count are of one moment.
