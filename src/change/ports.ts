@@ -66,3 +66,6 @@ export interface RulesRegistry {
    */
   outlives?(dataset: string): boolean;
 }
+
+/** Told in words of what the disk changed, and what became of it. */
+export type OnRepair = (what: string, facts: Readonly<Record<string, unknown>>) => void;

@@ -17,8 +17,10 @@ import { createOpenBatch } from "./fold/commit-batch.ts";
 import { createObjectDeletions } from "./fold/object-deletions.ts";
 import { createProjection } from "./fold/projection.ts";
 import { createRecordReader } from "./fold/record-reader.ts";
+import { createRowRepair } from "./fold/row-repair.ts";
 import { createTimeSeen } from "./fold/time-seen.ts";
 import { createChangeLog } from "./graph/change-log.ts";
+import { createDamagedChanges } from "./graph/damaged-changes.ts";
 import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
 import type { ChangeChecker } from "./intake/change-checker.ts";
 import { createChangeIntake } from "./intake/change-intake.ts";
@@ -28,8 +30,9 @@ import { DEFAULT_PARK_QUOTA, type ParkQuota } from "./intake/set-aside.ts";
 import { createUnblocked } from "./intake/unblocked.ts";
 import { createLocalVersions } from "./local-version.ts";
 import { createLocalWriter } from "./local-writer.ts";
-import type { AclConsequences, AclView, KeyRing, RulesRegistry } from "./ports.ts";
+import type { AclConsequences, AclView, KeyRing, OnRepair, RulesRegistry } from "./ports.ts";
 import { createReactions } from "./reactions.ts";
+import { createSpaceCheck } from "./space-check.ts";
 import { createWriteTx, objectIn, type WriteTx } from "./write-tx.ts";
 
 export type { Reaction } from "./reactions.ts";
@@ -58,6 +61,8 @@ export interface ChangeEngineDeps {
   checker?: ChangeChecker | undefined;
   /** Called with a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
+  /** Told of what the disk changed, and what became of it. */
+  onRepair?: OnRepair | undefined;
 }
 
 export type ChangeEngine = ReturnType<typeof createChangeEngine>;
@@ -70,6 +75,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const log = createChangeLog(changes, objects);
   const opener = createBodyOpener(spaceId, keys);
   const batch = createOpenBatch();
+  const onRepair: OnRepair = (what, facts) => deps.onRepair?.(what, facts);
+  const damaged = createDamagedChanges({ store, objects, onRepair });
   const projection = createProjection({
     spaceId,
     store,
@@ -78,12 +85,14 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     opener,
     registry,
     batch,
+    damaged,
     checkpointEveryOps: deps.checkpointEveryOps,
   });
   const records = createRecordReader(store);
   const unblocked = createUnblocked(store);
   const time = createTimeSeen(store, clock);
   const deletions = createObjectDeletions({ spaceId, store, objects, projection, registry, time, records });
+  store.rows.repairBy(createRowRepair({ store, objects, projection, deletions, onRepair }));
   const writerStore = {
     load: () => store.meta(WRITER_KEY),
     save: (id: Uint8Array) => store.putMeta(WRITER_KEY, id),
@@ -126,6 +135,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     store,
     objects,
     opener,
+    /** The bytes of a stored change for others; undefined, and set aside, when the disk changed them. */
+    soundBytes: (stored: StoredChange): Uint8Array | undefined =>
+      stored.bytes.length === 0 || damaged.setAside(stored) ? undefined : stored.bytes,
     /**
      * Everything that `run` does becomes durable together, or nothing: it is when this resolves. `run` may be run twice, the
      * first time undone, since what becomes large goes first in its batch.
@@ -178,6 +190,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       return numbers.length;
     },
 
+    /** Looks at a page of what is stored, and repairs what the disk changed. Answers where the next page begins. */
+    check: createSpaceCheck({ store, objects, damaged, onRepair, rebuild }),
+
     tearDownDeleted: () => deletions.tearDown(queue),
     /** Drops the content of what was deleted long ago. Answers how many changes. To be called daily. */
     async purgeDeleted(): Promise<number> {
@@ -227,6 +242,15 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       store.close();
     },
   };
+
+  function rebuild(no: number): void {
+    queue
+      .enqueue(() => {
+        const found = objects.byNo(no);
+        if (found && !found.deleted) projection.rebuildObject(found);
+      }, "background")
+      .catch((error: unknown) => onFailure?.(error));
+  }
 
   /** This version may be able to read what an earlier one could not. */
   function retryLaterVersions(): void {

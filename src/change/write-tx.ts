@@ -2,7 +2,7 @@ import { utf8ToBytes } from "../base/bytes.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { RollBackWith, type WriteScope } from "../store/commit-queue.ts";
-import type { RowState } from "../store/row-table.ts";
+import type { RowState } from "../store/row-types.ts";
 import type { ChangeBody } from "./codec/change-body.ts";
 import type { DatasetRules } from "./codec/dataset-rules.ts";
 import type { OpenBatch, TouchedRecord } from "./fold/commit-batch.ts";

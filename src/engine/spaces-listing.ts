@@ -13,7 +13,7 @@ import type { ReaderPool } from "../query/readers/reader-pool.ts";
 import { runQuery } from "../query/run/run-query.ts";
 import { parseSort } from "../query/value/sort.ts";
 import type { AccountStore } from "../store/account-store.ts";
-import { ROW_LIVE, ROW_TOMBSTONE } from "../store/row-table.ts";
+import { ROW_LIVE, ROW_TOMBSTONE } from "../store/row-types.ts";
 import { openSpaceStore } from "../store/space-store.ts";
 
 const NO_CHANGE = new Uint8Array(0);

@@ -222,6 +222,7 @@ const WORDS = {
   "change.waits_in_vain": ({ kind, what }: { kind: keyof typeof WAITED_FOR; what: string }) =>
     `it waits for the ${WAITED_FOR[kind]} ${what}, which nobody has given`,
   "change.body_missing": "its content is missing, and nobody who was asked has it",
+  "change.damaged": "the disk changed it: whoever has it is asked for it",
   "change.space_quota": "the space's quota of waiting changes is used up",
   "change.author_quota": "the author's quota of waiting changes is used up",
   "change.uncounted_quota": "what does not count has used up its quota",

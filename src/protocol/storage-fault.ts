@@ -9,6 +9,16 @@ export class StoredFileError extends Error {
   }
 }
 
+/** A stored row is not what was stored. Whoever knows its changes can make it that again. */
+export class DamagedRowError extends StoredFileError {
+  /** Its local number. */
+  readonly row: number;
+  constructor(row: number) {
+    super("damaged", `row ${row} of a space's database is not what was stored`);
+    this.row = row;
+  }
+}
+
 type StorageCode = Extract<ErrorCode, `storage.${string}`>;
 
 /** Codes of SQLite and of the operating system, and what they mean to who asked. */
@@ -21,8 +31,9 @@ const MEANINGS: readonly (readonly [RegExp, StorageCode])[] = [
 ];
 
 /** What comes from outside is parsed, and refused, where it comes in: further in, a text that is no JSON was stored as one. */
-const isSpoiltText = (error: Error): boolean =>
-  error instanceof SyntaxError || (error.name === "SQLiteError" && error.message === "malformed JSON");
+export const isSpoiltText = (error: unknown): boolean =>
+  error instanceof SyntaxError ||
+  (error instanceof Error && error.name === "SQLiteError" && error.message === "malformed JSON");
 
 /** The answer for a disk, or a file on it, that keeps the server from doing what it should; undefined for any other error. */
 export function storageFault(thrown: unknown): SvcError | undefined {
@@ -35,8 +46,18 @@ export function storageFault(thrown: unknown): SvcError | undefined {
   return undefined;
 }
 
-/** What failed on another thread or in a child, as it was told here. `fault`: its `storageFault`. */
-export function failureElsewhere(told: { message: string; stack: string; fault?: string | undefined }): Error {
+interface FailureTold {
+  message: string;
+  stack: string;
+  /** Its `storageFault`. */
+  fault?: string | undefined;
+  /** Of a DamagedRowError. */
+  damagedRow?: number | undefined;
+}
+
+/** What failed on another thread or in a child, as it was told here. */
+export function failureElsewhere(told: FailureTold): Error {
+  if (told.damagedRow !== undefined) return new DamagedRowError(told.damagedRow);
   const error = Object.assign(new Error(told.message), { stack: told.stack });
   return told.fault === undefined ? error : new SvcError(told.fault as StorageCode, { cause: error });
 }

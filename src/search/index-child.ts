@@ -7,9 +7,11 @@ import { existsSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { svcError } from "../protocol/errors.ts";
 import { isDamage } from "../store/database.ts";
+import { checkIndex } from "../store/search/index-check.ts";
 import { removeIndexFiles } from "../store/search/index-store.ts";
 import { SourceDamagedError } from "../store/search/space-source.ts";
 import { type ChildAnswer, failureOf, tellParent } from "./child-process.ts";
+import { cutText } from "./index-cut.ts";
 import type { IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
 import type { SearchConfig } from "./search-config.ts";
 import { openSpaceIndex, type SpaceIndex } from "./space-index.ts";
@@ -28,6 +30,8 @@ const SETTLE_MS = 1_500;
 const RETRY_MS = 5_000;
 /** How often it is told how far a longer piece of work is. */
 const REPORT_MS = 300;
+/** Between two steps of going over an index. */
+const CHECK_REST_MS = 20;
 
 interface OpenIndex {
   readonly index: SpaceIndex;
@@ -226,7 +230,7 @@ function rest(): void {
   }
 }
 
-function answer(request: IndexRequest): unknown {
+function answer(request: Exclude<IndexRequest, { kind: "check" }>): unknown {
   const { place } = request;
   switch (request.kind) {
     case "follow":
@@ -278,12 +282,30 @@ function touched(place: IndexPlace): OpenIndex {
 }
 
 /** A damaged index is made anew and asked once more. */
-function answerMending(request: IndexRequest): unknown {
+function answerMending(request: Exclude<IndexRequest, { kind: "check" }>): unknown {
   try {
     return answer(request);
   } catch (error) {
     if (!mendDamage(request.place, error)) throw error;
     return answer(request);
+  }
+}
+
+/** Goes over all of an index beside what else is to do, and makes it anew if it is damaged. */
+async function check({ place }: IndexRequest): Promise<boolean> {
+  if (!existsSync(place.index)) return false;
+  const begun = checkIndex(place.index, cutText);
+  try {
+    // Each step is short, and what waits goes first.
+    for (; !closed && !begun.next().done; ) await new Promise((turn) => setTimeout(turn, CHECK_REST_MS));
+    return false;
+  } catch (error) {
+    if (mendDamage(place, error)) return true;
+    throw error;
+  } finally {
+    begun.return();
+    const one = open.get(place.spaceId);
+    if (one) one.unsettled = true; // what was written meanwhile could not leave the log
   }
 }
 
@@ -297,9 +319,15 @@ export function runIndexChild(): Promise<number> {
   process.on("SIGTERM", () => {});
   process.on("message", (request: IndexRequest & { id?: number }) => {
     const { id } = request;
-    try {
-      const result = answerMending(request);
+    const reply = (result: unknown): void => {
       if (id !== undefined) tellParent({ kind: "reply", id, result });
+    };
+    if (request.kind === "check") {
+      check(request).then(reply, (error: unknown) => id !== undefined && tellParent(failureOf(id, error)));
+      return;
+    }
+    try {
+      reply(answerMending(request));
     } catch (error) {
       // What nobody waits for stands in line, and fails there.
       if (id === undefined) throw error;

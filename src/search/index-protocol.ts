@@ -69,6 +69,8 @@ export type IndexRequest =
     }
   /** A text ended the process that was to embed it; answers how often. */
   | { readonly kind: "fault"; readonly place: IndexPlace; readonly side: VectorSide; readonly hash: string }
+  /** Goes over all of an index; one that is damaged is made anew. Answers whether it was. */
+  | { readonly kind: "check"; readonly place: IndexPlace }
   /** The files of an index are removed. */
   | { readonly kind: "drop"; readonly place: IndexPlace };
 

@@ -11,7 +11,7 @@ import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import type { ChangeChecker } from "../change/intake/change-checker.ts";
 import type { ParkQuota } from "../change/intake/set-aside.ts";
-import type { RulesRegistry } from "../change/ports.ts";
+import type { OnRepair, RulesRegistry } from "../change/ports.ts";
 import { type ChangeEngine, createChangeEngine, WRITER_KEY } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
 import { StoredFileError } from "../protocol/storage-fault.ts";
@@ -93,6 +93,8 @@ export interface OpenSpaceDeps {
   /** Copies the database's log on a thread beside the writer. Without it the writer does so itself. */
   walCopying?: WalCopying;
   onFailure?(error: unknown): void;
+  /** Told of what the disk changed in its database, and what became of it. */
+  onRepair?: OnRepair | undefined;
 }
 
 /** Opens a space whose genesis is written. Throws when the file is damaged or is not a space of this account. */
@@ -136,6 +138,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
       keys.refresh();
       deps.onFailure?.(error);
     },
+    onRepair: deps.onRepair,
   });
   const opened = engine;
   if (acl.isUnsettled()) settleAcl(opened, acl, deps);

@@ -34,6 +34,10 @@ const MIGRATIONS: readonly Migration[] = [
         since INTEGER NOT NULL, PRIMARY KEY(space_id, adder)) WITHOUT ROWID;
     `);
   },
+  (db) => {
+    // When what is stored of a space was last gone over, all of it.
+    db.exec("CREATE TABLE space_checks(space_id TEXT PRIMARY KEY, checked_ms INTEGER NOT NULL) WITHOUT ROWID;");
+  },
 ];
 
 /** What somebody says of a space to which they added this account. Nothing of it is verified but who says it. */
@@ -63,6 +67,13 @@ export function openAccountStore(path: string) {
   const markSpace = db.query<null, [string, number, number]>(
     "INSERT INTO local_spaces(space_id, clean, projection) VALUES(?, ?, ?) ON CONFLICT(space_id) DO UPDATE SET clean = excluded.clean, projection = excluded.projection",
   );
+  const checkedMs = db.query<{ checked_ms: number }, [string]>(
+    "SELECT checked_ms FROM space_checks WHERE space_id = ?",
+  );
+  const setCheckedMs = db.query<null, [string, number]>(
+    "INSERT INTO space_checks(space_id, checked_ms) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET checked_ms = excluded.checked_ms",
+  );
+  const forgetCheck = db.query<null, [string]>("DELETE FROM space_checks WHERE space_id = ?");
   const forgetSpace = db.query<null, [string]>("DELETE FROM local_spaces WHERE space_id = ?");
   const membersOf = db.query<{ identity: string }, [string]>(
     "SELECT identity FROM space_members WHERE space_id = ? ORDER BY identity",
@@ -139,6 +150,8 @@ export function openAccountStore(path: string) {
     profile: (identity: string): string | undefined => profile.get(identity)?.profile,
     putProfile: (identity: string, text: string) => void putProfile.run(identity, text),
 
+    checkedMs: (spaceId: string): number => checkedMs.get(spaceId)?.checked_ms ?? 0,
+    setCheckedMs: (spaceId: string, ms: number) => void setCheckedMs.run(spaceId, ms),
     putIntent: (spaceId: string, payload: Uint8Array) => void putIntent.run(spaceId, payload),
     dropIntent: (spaceId: string) => void dropIntent.run(spaceId),
     intents: () => intents.all().map((row) => ({ spaceId: row.space_id, payload: row.payload })),
@@ -148,7 +161,10 @@ export function openAccountStore(path: string) {
     },
     markClean: (spaceId: string, clean: boolean, projection: number) =>
       void markSpace.run(spaceId, clean ? 1 : 0, projection),
-    forgetSpace: (spaceId: string) => void forgetSpace.run(spaceId),
+    forgetSpace(spaceId: string): void {
+      forgetSpace.run(spaceId);
+      forgetCheck.run(spaceId);
+    },
     close: () => db.close(),
   };
 }

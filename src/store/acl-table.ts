@@ -56,10 +56,15 @@ export function createAclTable(db: Database) {
   const add = db.query<null, [number, Uint8Array, Uint8Array]>(
     "INSERT INTO acl_records(pos, id, bytes) VALUES(?, ?, ?)",
   );
+  const mend = db.query<null, [Uint8Array, Uint8Array, number]>(
+    "UPDATE acl_records SET id = ?, bytes = ? WHERE pos = ?",
+  );
   const cut = db.query<null, [number]>("DELETE FROM acl_records WHERE pos >= ?");
   return {
     aclRecords: () => all.all(),
     addAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void add.run(pos, id, bytes),
+    /** The bytes of a record that the disk changed, from memory. */
+    mendAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void mend.run(id, bytes, pos),
     /** A fork was resolved: records from a position on are replaced. */
     cutAclRecords: (pos: number) => void cut.run(pos),
     aclAhead: createAheadTable(db),

@@ -109,7 +109,7 @@ export function createChangeTable(db: Database) {
     `SELECT ${COLUMNS.split(", ")
       .map((column) => `c.${column}`)
       .join(", ")} FROM touches t JOIN changes c ON c.no = t.change
-     WHERE t.row = ?1 AND t.lamport >= ?2 AND (t.lamport > ?2 OR c.id > ?3) AND c.counts = 1
+     WHERE t.row = ?1 AND t.lamport >= ?2 AND (t.lamport > ?2 OR c.id > ?3) AND c.counts = 1 AND c.datasetNo <> 0
      ORDER BY t.lamport, c.id LIMIT ?4+0`,
   );
   const ofObject = db.query<ChangeRow, [number]>(
@@ -146,6 +146,9 @@ export function createChangeTable(db: Database) {
   );
   const countedFromAclPos = db.query<{ no: number; writer: number; acl_pos: number }, [number]>(
     "SELECT no, writer, acl_pos FROM changes WHERE acl_pos >= ? AND counts = 1 AND writer <> 0 ORDER BY no",
+  );
+  const setPlace = db.query<null, [number, number, number, number, number, number]>(
+    "UPDATE changes SET objectNo = ?, lamport = ?, writer = ?, seq = ?, time = ? WHERE no = ?",
   );
   const setAclPos = db.query<null, [number, number]>("UPDATE changes SET acl_pos = ? WHERE no = ?");
   const setBytes = db.query<null, [Uint8Array, number, number, number]>(
@@ -209,7 +212,7 @@ export function createChangeTable(db: Database) {
     /** The local number of a change. */
     noOf: (id: Uint8Array): number | undefined => noOf.get(id)?.no,
     byNo: (no: number) => orUndefined(byNo.get(no)),
-    /** A page of the counted changes that touch a row, in the order of the fold, after a place in it. */
+    /** A page of the counted changes that touch a row and whose bodies are folded, in the order of the fold, after a place in it. */
     ofRowAfter: (row: number, lamport: number, id: Uint8Array, limit: number) =>
       ofRow.all(row, lamport, id, limit).map(fromRow),
     ofObject: (objectNo: number) => ofObject.all(objectNo).map(fromRow),
@@ -233,6 +236,11 @@ export function createChangeTable(db: Database) {
     fromAclPos: (aclPos: number, afterNo: number, limit: number) => fromAclPos.all(afterNo, aclPos, limit).map(fromRow),
     /** Where those that count stand, of an ACL position or a later one, in the order of arrival. */
     countedFromAclPos: (aclPos: number) => countedFromAclPos.iterate(aclPos),
+    /** What the bytes of a change say of it, where it was stored otherwise. */
+    setPlace(no: number, said: Pick<StoredChange, "objectNo" | "lamport" | "writer" | "seq" | "timeMs">): void {
+      rewrites++;
+      setPlace.run(said.objectNo, said.lamport, said.writer, said.seq, said.timeMs, no);
+    },
     setAclPos: (no: number, aclPos: number) => void setAclPos.run(aclPos, no),
     /** Of a writer's changes those that do not count, newest first. */
     uncountedOfWriter: (writer: number, limit: number) => uncountedOfWriter.all(writer, limit),

@@ -1,5 +1,8 @@
 import type { Database } from "bun:sqlite";
 
+/** Set when bodies are missed that this device had and dropped: whoever keeps what was sent long ago is to be asked anew. */
+export const BODIES_GIVEN_UP = "bodies.given-up";
+
 /** What a change of the graph waits for whose body is not folded: the body itself, or what parked changes may wait for. */
 export type PendingBodyWait = "body" | "key" | "definition" | "version";
 
@@ -63,6 +66,10 @@ export function createPendingBodyTable(db: Database) {
   const inVain = db.query<{ wait_for: Uint8Array }, [number, number]>(
     `SELECT c.id AS wait_for FROM pending_bodies u JOIN changes c ON c.no = u.change WHERE ${IN_VAIN} LIMIT ?`,
   );
+  const damaged = db.query<{ id: Uint8Array }, [number]>(
+    `SELECT c.id FROM pending_bodies u JOIN changes c ON c.no = u.change
+     WHERE u.wait_kind = 'body' AND length(c.bytes) = 0 LIMIT ?`,
+  );
   const waitingBodies = db.query<{ count: number }, [number]>(
     "SELECT count(*) AS count FROM pending_bodies WHERE wait_kind = 'body' AND rounds < ?",
   );
@@ -114,6 +121,8 @@ export function createPendingBodyTable(db: Database) {
       waitingObjects.all(patience, limit).map(({ objectNo }) => objectNo),
     /** Ids of the changes that wait in vain. They are folded should that come. */
     inVain: (patience: number, limit: number): Uint8Array[] => inVain.all(patience, limit).map((row) => row.wait_for),
+    /** Ids of those whose bytes the disk changed. */
+    damaged: (limit: number): Uint8Array[] => damaged.all(limit).map((row) => row.id),
     /** Missing bodies of which it is not known that nobody has them. */
     waitingBodies: (patience: number): number => waitingBodies.get(patience)!.count,
     countBodies: (): number => countBodies.get()!.count,

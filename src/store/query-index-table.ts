@@ -42,9 +42,18 @@ export function createQueryIndexTable(db: Database) {
   const addEntry = db.query<null, [number, number]>(
     `INSERT OR IGNORE INTO query_keys(idx, key, rid, row, part) ${ENTRY_OF_ROW}`,
   );
+  const lacksEntry = db.query<{ one: number }, [number, number]>(
+    `WITH due(idx, key, rid, row, part) AS (${ENTRY_OF_ROW} UNION ALL ${ENTRIES_OF_ROW_ELEMENTS})
+     SELECT 1 AS one FROM due LEFT JOIN query_keys k ON k.idx = due.idx AND k.key = due.key AND k.rid = due.rid
+     WHERE k.row IS NOT due.row LIMIT 1`,
+  );
   const addElements = db.query<null, [number, number]>(
     `INSERT OR IGNORE INTO query_keys(idx, key, rid, row, part) ${ENTRIES_OF_ROW_ELEMENTS}`,
   );
+  const kept = db.query<{ no: number; state: number }, [number]>(
+    `SELECT no, state FROM query_indexes WHERE collectionId = ? AND state < ${DROPPING}`,
+  );
+  const dropEntries = db.query<null, [number, number]>("DELETE FROM query_keys WHERE idx = ? AND row = ?");
   const someKeys = db.query<null, [number, number]>(
     "DELETE FROM query_keys WHERE (idx, key, rid) IN (SELECT idx, key, rid FROM query_keys WHERE idx = ? LIMIT ?+0)",
   );
@@ -68,6 +77,7 @@ export function createQueryIndexTable(db: Database) {
       return found;
     },
     filling: (): QueryIndex[] => byState.all(FILLING),
+    byNo: (no: number): QueryIndex | undefined => byState.all(IN_USE).find((index) => index.no === no),
     allInUse: (): QueryIndex[] => byState.all(IN_USE),
     dropping: (): QueryIndex[] => byState.all(DROPPING),
 
@@ -82,6 +92,30 @@ export function createQueryIndexTable(db: Database) {
     fill(no: number, row: number): void {
       addEntry.run(no, row);
       addElements.run(no, row);
+    },
+    /**
+     * Runs what makes a row another one, without keeping its keys in step meanwhile: they are taken anew then. For a row of which
+     * it is not known what it was.
+     */
+    rekeyed(collectionId: number, row: number, change: () => void): void {
+      const indexes = kept.all(collectionId);
+      for (const { no } of indexes) setState.run(DROPPING, no);
+      change();
+      for (const { no, state } of indexes) {
+        setState.run(state, no);
+        dropEntries.run(no, row);
+        addEntry.run(no, row);
+        addElements.run(no, row);
+      }
+    },
+    /** Takes the keys of a row anew where one is not there. Answers whether it was so. */
+    mend(collectionId: number, row: number): boolean {
+      const lacking = [...this.inUse(collectionId).values()].filter((no) => lacksEntry.get(no, row) !== null);
+      for (const no of lacking) {
+        dropEntries.run(no, row);
+        this.fill(no, row);
+      }
+      return lacking.length > 0;
     },
     /** Every row has its key: queries may use the index. */
     finish({ no, collectionId }: QueryIndex): void {

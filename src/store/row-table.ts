@@ -1,10 +1,10 @@
 import type { Database } from "bun:sqlite";
+import { createCheckpointTable } from "./checkpoint-table.ts";
+import { createLocalTable } from "./local-table.ts";
 import type { QueryIndexTable } from "./query-index-table.ts";
-
-export type RowState = 0 | 1 | 2;
-export const ROW_ABSENT: RowState = 0;
-export const ROW_LIVE: RowState = 1;
-export const ROW_TOMBSTONE: RowState = 2;
+import { createRowRestore } from "./row-restore.ts";
+import { createSoundReads, docSumOf, headSumOf, isRowSound } from "./row-sums.ts";
+import { ROW_ABSENT, type RowHead, type RowKey, type RowState } from "./row-types.ts";
 
 /** The collection of all objects of the space. */
 export const OBJECTS_COLLECTION = 0;
@@ -12,16 +12,6 @@ export const OBJECTS_COLLECTION = 0;
 /** More datasets than a space can have; keeps (object, dataset) apart in one number. */
 const MAX_DATASETS = 1 << 20;
 const MAX_CACHED_COLLECTIONS = 10_000;
-
-export interface RowHead {
-  no: number;
-  doc: string | null;
-  state: RowState;
-  lamport: number;
-  change: Uint8Array;
-  ops: number;
-  hasLocal: boolean;
-}
 
 interface RawRow {
   no: number;
@@ -31,22 +21,25 @@ interface RawRow {
   change: Uint8Array;
   ops: number;
   has_local: number;
+  doc_sum: number;
+  head_sum: number;
 }
 
-export interface Checkpoint {
-  lamport: number;
-  change: Uint8Array;
-  ops: number;
-  state: RowState;
-  doc: string | null;
+/** A row as it stands, whether it is what was stored or not. */
+export interface StoredRow extends RowHead, RowKey {
+  isSound: boolean;
+  /** Whether its text is. */
+  isText: boolean;
 }
 
-export interface RowKey {
+interface LiveDoc {
   no: number;
-  collectionId: number;
-  id: string;
+  doc: string;
+  doc_sum: number;
 }
 
+const COLUMNS = "no, doc, state, lamport, change, ops, has_local, doc_sum, head_sum";
+const REPAIR_PAGE = 200;
 const NOTHING = new Uint8Array(0);
 const PRINTABLE = /^[ -~]*$/;
 
@@ -60,30 +53,45 @@ const toHead = (row: RawRow): RowHead => ({
   hasLocal: row.has_local === 1,
 });
 
+const ID_BEGINS = '{"id":"';
+/** Whether a row is of a record: where a text begins with an id, as those of records nearly always do, it is that one. */
+const isOf =
+  (id: string) =>
+  ({ doc }: RawRow): boolean =>
+    doc === null ||
+    !doc.startsWith(ID_BEGINS) ||
+    doc.startsWith(`${id}"`, ID_BEGINS.length) ||
+    doc.startsWith(JSON.stringify(id), ID_BEGINS.length - 1);
+
+const toStored = (row: RawRow & { collectionId: number; id: string }): StoredRow => ({
+  ...toHead(row),
+  collectionId: row.collectionId,
+  id: row.id,
+  isSound: isRowSound(row),
+  isText: docSumOf(row.doc) === row.doc_sum,
+});
+
 /** The projection: rows, what touched them, checkpoints and device-local fields. */
 export type RowTable = ReturnType<typeof createRowTable>;
 
-export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable, "retireCollection">) {
-  const get = db.query<RawRow, [number, string]>(
-    "SELECT no, doc, state, lamport, change, ops, has_local FROM rows WHERE collectionId = ? AND id = ?",
-  );
+export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable, "retireCollection" | "rekeyed">) {
+  const get = db.query<RawRow, [number, string]>(`SELECT ${COLUMNS} FROM rows WHERE collectionId = ? AND id = ?`);
   const statesOf = db.query<{ id: string; state: number }, [number, string]>(
     "SELECT r.id, r.state FROM json_each(?2) w CROSS JOIN rows r ON r.collectionId = ?1 AND r.id = w.value",
   );
   const getByNo = db.query<RawRow & { collectionId: number; id: string }, [number]>(
-    "SELECT no, collectionId, id, doc, state, lamport, change, ops, has_local FROM rows WHERE no = ?",
+    `SELECT collectionId, id, ${COLUMNS} FROM rows WHERE no = ?`,
   );
-  const insert = db.query<null, [number, string, string | null, number, number, Uint8Array, number]>(
-    "INSERT INTO rows(collectionId, id, doc, state, lamport, change, ops) VALUES(?,?,?,?,?,?,?)",
+  const insert = db.query<null, [number, string, string | null, number, number, Uint8Array, number, number, number]>(
+    "INSERT INTO rows(collectionId, id, doc, state, lamport, change, ops, doc_sum, head_sum) VALUES(?,?,?,?,?,?,?,?,?)",
   );
-  const update = db.query<null, [string | null, number, number, Uint8Array, number, number]>(
-    "UPDATE rows SET doc = ?, state = ?, lamport = ?, change = ?, ops = ? WHERE no = ?",
+  const update = db.query<null, [string | null, number, number, Uint8Array, number, number, number, number]>(
+    "UPDATE rows SET doc = ?, state = ?, lamport = ?, change = ?, ops = ?, doc_sum = ?, head_sum = ? WHERE no = ?",
   );
-  const moveOrder = db.query<null, [number, Uint8Array, number]>(
-    "UPDATE rows SET lamport = ?, change = ? WHERE no = ?",
+  const moveOrder = db.query<null, [number, Uint8Array, number, number]>(
+    "UPDATE rows SET lamport = ?, change = ?, head_sum = ? WHERE no = ?",
   );
-  const setDoc = db.query<null, [string, number]>("UPDATE rows SET doc = ? WHERE no = ?");
-  const setHasLocal = db.query<null, [number, number]>("UPDATE rows SET has_local = ? WHERE no = ?");
+  const setDoc = db.query<null, [string, number, number]>("UPDATE rows SET doc = ?, doc_sum = ? WHERE no = ?");
   const touch = db.query<null, [number, number, number]>(
     "INSERT OR IGNORE INTO touches(row, lamport, change) VALUES(?,?,?)",
   );
@@ -91,34 +99,24 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     `SELECT r.no, r.collectionId, r.id, r.state FROM collections c JOIN rows r ON r.collectionId = c.no WHERE c.objectNo = ? AND c.no <> ${OBJECTS_COLLECTION}
      UNION ALL SELECT no, collectionId, id, state FROM rows WHERE collectionId = ${OBJECTS_COLLECTION} AND id = ?`,
   );
-  const docs = db.query<{ doc: string }, [number]>(
-    "SELECT doc FROM rows WHERE collectionId = ? AND state = 1 ORDER BY id",
+  const docs = db.query<LiveDoc, [number]>(
+    "SELECT no, doc, doc_sum FROM rows WHERE collectionId = ? AND state = 1 ORDER BY id",
   );
-  const docsWithLocal = db.query<{ doc: string }, [number]>(
-    "SELECT doc FROM rows WHERE collectionId = ? AND has_local = 1 AND state = 1 ORDER BY no",
+  const docsWithLocal = db.query<LiveDoc, [number]>(
+    "SELECT no, doc, doc_sum FROM rows WHERE collectionId = ? AND has_local = 1 AND state = 1 ORDER BY no",
+  );
+  const pageByNo = db.query<RawRow & { collectionId: number; id: string }, [number, number]>(
+    `SELECT collectionId, id, ${COLUMNS} FROM rows WHERE no > ? ORDER BY no LIMIT ?`,
+  );
+  const pageOf = db.query<RawRow & { id: string }, [number, string]>(
+    `SELECT id, ${COLUMNS} FROM rows WHERE collectionId = ? AND id > ? ORDER BY id LIMIT ${REPAIR_PAGE}`,
+  );
+  const origin = db.query<{ objectNo: number; datasetNo: number }, [number]>(
+    `SELECT c.objectNo, c.datasetNo FROM touches t JOIN changes c ON c.no = t.change
+     WHERE t.row = ? AND c.datasetNo <> 0 ORDER BY t.lamport LIMIT 1`,
   );
   const lastPosition = db.query<{ pos: string }, [string]>(
     "SELECT doc ->> '$.nav.pos' AS pos FROM rows WHERE collectionId = 0 AND state = 1 AND doc ->> '$.nav.parentId' = ? ORDER BY doc ->> '$.nav.pos' DESC LIMIT 1",
-  );
-  const addCheckpoint = db.query<null, [number, number, Uint8Array, number, number, string | null]>(
-    "INSERT OR REPLACE INTO checkpoints(row, lamport, change, ops, state, doc) VALUES(?,?,?,?,?,?)",
-  );
-  const bestCheckpoint = db.query<
-    { lamport: number; change: Uint8Array; ops: number; state: number; doc: string | null },
-    [number, number, number, Uint8Array]
-  >(
-    `SELECT lamport, change, ops, state, doc FROM checkpoints WHERE row = ? AND (lamport < ? OR (lamport = ? AND change < ?))
-     ORDER BY lamport DESC, change DESC LIMIT 1`,
-  );
-  const placesOfCheckpoints = db.query<{ lamport: number; change: Uint8Array }, [number, number, number, Uint8Array]>(
-    `SELECT lamport, change FROM checkpoints WHERE row = ? AND (lamport > ? OR (lamport = ? AND change >= ?))
-     ORDER BY lamport, change`,
-  );
-  const checkpointAt = db.query<{ state: number; doc: string | null }, [number, number, Uint8Array]>(
-    "SELECT state, doc FROM checkpoints WHERE row = ? AND lamport = ? AND change = ?",
-  );
-  const dropCheckpoint = db.query<null, [number, number, Uint8Array]>(
-    "DELETE FROM checkpoints WHERE row = ? AND lamport = ? AND change = ?",
   );
   const collectionsOfDeleted = db.query<{ no: number }, []>(
     `SELECT c.no FROM objects o JOIN collections c ON c.objectNo = o.no WHERE o.deleted = 1 AND c.no <> ${OBJECTS_COLLECTION}`,
@@ -126,15 +124,10 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   const someRows = db.query<{ no: number }, [number, number]>("SELECT no FROM rows WHERE collectionId = ? LIMIT ?");
   const dropRow = db.query<null, [number]>("DELETE FROM rows WHERE no = ?");
   const dropTouches = db.query<null, [number]>("DELETE FROM touches WHERE row = ?");
-  const dropCheckpoints = db.query<null, [number]>("DELETE FROM checkpoints WHERE row = ?");
   const dropCollection = db.query<null, [number]>("DELETE FROM collections WHERE no = ?");
-  const getLocal = db.query<{ base: string; fields: string }, [number]>(
-    "SELECT base, fields FROM locals WHERE row = ?",
-  );
-  const putLocal = db.query<null, [number, string, string]>(
-    "INSERT INTO locals(row, base, fields) VALUES(?,?,?) ON CONFLICT(row) DO UPDATE SET base = excluded.base, fields = excluded.fields",
-  );
-  const dropLocal = db.query<null, [number]>("DELETE FROM locals WHERE row = ?");
+  const reads = createSoundReads();
+  const checkpoints = createCheckpointTable(db);
+  const locals = createLocalTable(db, reads);
 
   const collectionIdOf = db.query<{ no: number }, [number, number]>(
     "SELECT no FROM collections WHERE objectNo = ? AND datasetNo = ?",
@@ -142,6 +135,9 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   const addCollection = db.query<null, [number, number]>("INSERT INTO collections(objectNo, datasetNo) VALUES(?, ?)");
   const collectionInfo = db.query<{ no: number; objectNo: number; datasetNo: number; live: number }, [number]>(
     "SELECT no, objectNo, datasetNo, live FROM collections WHERE no = ?",
+  );
+  const recount = db.query<null, [number]>(
+    "UPDATE collections SET live = (SELECT count(*) FROM rows WHERE collectionId = ?1 AND state = 1) WHERE no = ?1",
   );
   const addLive = db.query<null, [number, number]>("UPDATE collections SET live = live + ? WHERE no = ?");
 
@@ -172,10 +168,47 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     return live;
   }
 
+  /** Repairs the damaged rows of a collection, a page a turn. Answers how many there were. */
+  const repairCollection = async (collectionId: number): Promise<number> => {
+    let repaired = 0;
+    for (let after = ""; ; await new Promise((turn) => setImmediate(turn))) {
+      const page = pageOf.all(collectionId, after);
+      for (const row of page) {
+        if (isRowSound(row)) continue;
+        reads.repair(row.no);
+        repaired++;
+      }
+      if (page.length < REPAIR_PAGE) return repaired;
+      after = page[page.length - 1]!.id;
+    }
+  };
+
+  const insertRow = (
+    collectionId: number,
+    id: string,
+    doc: string | null,
+    state: RowState,
+    lamport: number,
+    change: Uint8Array,
+    ops: number,
+  ): number => {
+    const sums = [docSumOf(doc), headSumOf(state, lamport, change, ops)] as const;
+    return Number(insert.run(collectionId, id, doc, state, lamport, change, ops, ...sums).lastInsertRowid);
+  };
+  const updateRow = (
+    no: number,
+    doc: string | null,
+    state: RowState,
+    lamport: number,
+    change: Uint8Array,
+    ops: number,
+  ): void =>
+    void update.run(doc, state, lamport, change, ops, docSumOf(doc), headSumOf(state, lamport, change, ops), no);
+
   return {
     forgetCollections: () => collectionIdsByKey.clear(),
     get(collectionId: number, id: string): RowHead | undefined {
-      const row = get.get(collectionId, id);
+      const row = reads.row(() => get.get(collectionId, id), isOf(id));
       return row ? toHead(row) : undefined;
     },
     /** States of those of the records that have a row. */
@@ -187,7 +220,7 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
       return new Map(rows.flatMap(([id, row]) => (row ? [[id, row.state as RowState]] : [])));
     },
     byNo(no: number): (RowHead & RowKey) | undefined {
-      const row = getByNo.get(no);
+      const row = reads.row(() => getByNo.get(no));
       return row ? { ...toHead(row), collectionId: row.collectionId, id: row.id } : undefined;
     },
     insert: (
@@ -198,46 +231,53 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
       lamport: number,
       change: Uint8Array,
       ops: number,
-    ): number => Number(insert.run(collectionId, id, doc, state, lamport, change, ops).lastInsertRowid),
+    ): number => insertRow(collectionId, id, doc, state, lamport, change, ops),
     /** A row that was only touched: nothing counted reached it yet. */
     insertAbsent: (collectionId: number, id: string): number =>
-      Number(insert.run(collectionId, id, null, ROW_ABSENT, 0, NOTHING, 0).lastInsertRowid),
+      insertRow(collectionId, id, null, ROW_ABSENT, 0, NOTHING, 0),
     update: (no: number, doc: string | null, state: RowState, lamport: number, change: Uint8Array, ops: number) =>
-      void update.run(doc, state, lamport, change, ops, no),
+      updateRow(no, doc, state, lamport, change, ops),
     /** The row was judged by a change that left it as it is. */
-    moveOrder: (no: number, lamport: number, change: Uint8Array) => void moveOrder.run(lamport, change, no),
+    moveOrder: ({ no, state, ops }: Pick<RowHead, "no" | "state" | "ops">, lamport: number, change: Uint8Array) =>
+      void moveOrder.run(lamport, change, headSumOf(state, lamport, change, ops), no),
     reset(no: number): void {
-      update.run(null, ROW_ABSENT, 0, NOTHING, 0, no);
+      updateRow(no, null, ROW_ABSENT, 0, NOTHING, 0);
       dropTouches.run(no);
     },
-    setDoc: (no: number, doc: string) => void setDoc.run(doc, no),
+    setDoc: (no: number, doc: string) => void setDoc.run(doc, docSumOf(doc), no),
     touch: (row: number, lamport: number, change: number) => void touch.run(row, lamport, change),
     /** The rows of a collection that carry device-local fields. */
-    docsWithLocal: (collectionId: number): string[] => docsWithLocal.all(collectionId).map((row) => row.doc),
+    docsWithLocal: (collectionId: number): string[] =>
+      reads.docs(() => docsWithLocal.all(collectionId)).map((row) => row.doc),
     /** Position of the last object in a folder (`nav.parentId`), by the index on it. */
     lastPosition: (parentId: string): string | undefined => lastPosition.get(parentId)?.pos ?? undefined,
     /** The stored texts of a small collection, by id. */
-    docs: (collectionId: number): string[] => docs.all(collectionId).map((row) => row.doc),
+    docs: (collectionId: number): string[] => reads.docs(() => docs.all(collectionId)).map((row) => row.doc),
     rowsOfObject: (objectNo: number, objectId: string): (RowKey & { state: number })[] =>
       rowsOfObject.all(objectNo, objectId),
 
-    addCheckpoint: (row: number, at: Checkpoint) =>
-      void addCheckpoint.run(row, at.lamport, at.change, at.ops, at.state, at.doc),
-    /** The newest checkpoint strictly before a place in the order. */
-    checkpointBefore(row: number, lamport: number, change: Uint8Array): Checkpoint | undefined {
-      const found = bestCheckpoint.get(row, lamport, lamport, change);
-      return found ? { ...found, state: found.state as RowState } : undefined;
+    ...checkpoints,
+    ...locals,
+    ...createRowRestore(db, queryIndexes),
+    /** What repairs rows that the disk changed, from now on. */
+    repairBy: reads.repairBy,
+    /** Runs reads that raise DamagedRowError again, once the row was repaired. */
+    soundly: reads.soundly,
+    /** The same for a read of a collection that ends later, or in which SQL itself may stumble over a damaged text. */
+    soundlyLater: <T>(collectionId: number | undefined, read: () => Promise<T>): Promise<T> =>
+      reads.soundlyLater(read, async () => (collectionId === undefined ? 0 : repairCollection(collectionId))),
+    /** Texts of rows, read again where one was damaged. */
+    soundDocs: reads.docs,
+    /** Of which object and dataset the changes are that touched a row. */
+    origin: (no: number) => origin.get(no) ?? undefined,
+    /** A row as it stands, sound or not. */
+    unchecked(no: number): StoredRow | undefined {
+      const row = getByNo.get(no);
+      return row ? toStored(row) : undefined;
     },
-    /** Where there are checkpoints at or after a place in the order, in order. */
-    placesOfCheckpoints: (row: number, lamport: number, change: Uint8Array) =>
-      placesOfCheckpoints.all(row, lamport, lamport, change),
-    checkpointAt: (row: number, at: { lamport: number; change: Uint8Array }) =>
-      checkpointAt.get(row, at.lamport, at.change) ?? undefined,
-    dropCheckpoint: (row: number, at: { lamport: number; change: Uint8Array }) =>
-      void dropCheckpoint.run(row, at.lamport, at.change),
-    /** Forgets all checkpoints of a row. */
-    dropCheckpoints: (row: number) => void dropCheckpoints.run(row),
-
+    /** A page of all rows, by number. */
+    pageUnchecked: (after: number, limit: number): StoredRow[] => pageByNo.all(after, limit).map(toStored),
+    repair: reads.repair,
     /** Collections of objects that the deletion log holds: to be torn down. */
     collectionsOfDeleted: (): number[] => collectionsOfDeleted.all().map((row) => row.no),
     /** Removes up to `limit` rows of a collection with all that belongs to them; the collection itself with the last. Answers whether it is gone. */
@@ -246,8 +286,8 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
       const numbers = someRows.all(collectionId, limit);
       for (const { no } of numbers) {
         dropTouches.run(no);
-        dropCheckpoints.run(no);
-        dropLocal.run(no);
+        checkpoints.dropCheckpoints(no);
+        locals.forgetLocal(no);
         dropRow.run(no);
       }
       if (numbers.length === limit) return false;
@@ -256,16 +296,6 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
       liveCounts.delete(collectionId);
       return true;
     },
-    local: (row: number) => getLocal.get(row) ?? undefined,
-    putLocal(row: number, base: string, fields: string): void {
-      putLocal.run(row, base, fields);
-      setHasLocal.run(1, row);
-    },
-    dropLocal(row: number): void {
-      dropLocal.run(row);
-      setHasLocal.run(0, row);
-    },
-
     findCollectionId,
     collectionId(objectNo: number, datasetNo: number): number {
       return findCollectionId(objectNo, datasetNo) ?? Number(addCollection.run(objectNo, datasetNo).lastInsertRowid);
@@ -273,6 +303,11 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     collectionInfo: (no: number) => collectionInfo.get(no) ?? undefined,
     /** How many live records a collection has. */
     liveCount,
+    /** Counts the live records of a collection anew. */
+    recount(collectionId: number): void {
+      recount.run(collectionId);
+      liveCounts.delete(collectionId);
+    },
     addLive(collectionId: number, by: number): void {
       addLive.run(by, collectionId);
       liveCounts.delete(collectionId);

@@ -1,4 +1,6 @@
 import type { Database } from "bun:sqlite";
+import type { SummedDoc } from "./row-sums.ts";
+import type { RowTable } from "./row-table.ts";
 
 /** An object whose row says that it is a type. */
 export interface TypeRow {
@@ -18,10 +20,10 @@ export interface LinkRow {
 const MAX_KNOWN_VERSIONS = 256;
 
 /** What a space's types are read from: their rows, the versions of definitions, the reverse of links. */
-export function createSchemaTable(db: Database) {
+export function createSchemaTable(db: Database, rows: Pick<RowTable, "soundDocs">) {
   // Repeats the condition of the index rows_of_types.
-  const types = db.query<TypeRow, []>(
-    `SELECT id, doc FROM rows INDEXED BY rows_of_types WHERE collectionId = 0 AND state = 1 AND instr(doc, '"__type__"') > 0`,
+  const types = db.query<TypeRow & SummedDoc, []>(
+    `SELECT no, id, doc, doc_sum FROM rows INDEXED BY rows_of_types WHERE collectionId = 0 AND state = 1 AND instr(doc, '"__type__"') > 0`,
   );
   const declaration = db.query<{ text: string }, [string]>("SELECT text FROM declarations WHERE id = ?");
   const addDeclaration = db.query<null, [string, string]>("INSERT OR IGNORE INTO declarations(id, text) VALUES(?, ?)");
@@ -31,13 +33,21 @@ export function createSchemaTable(db: Database) {
      ORDER BY r.id, l.ns, l.prop`,
   );
 
+  const LACKED = "SELECT target, row, ns, prop FROM links_of_rows WHERE row = ?1";
+  const KEPT = "SELECT target, row, ns, prop FROM links WHERE row = ?1";
+  const differing = db.query<{ one: number }, [number]>(
+    `SELECT 1 AS one FROM (SELECT * FROM (${LACKED} EXCEPT ${KEPT}) UNION ALL SELECT * FROM (${KEPT} EXCEPT ${LACKED})) LIMIT 1`,
+  );
+  const dropLinks = db.query<null, [number]>("DELETE FROM links WHERE row = ?");
+  const addLinks = db.query<null, [number]>(`INSERT OR IGNORE INTO links(target, row, ns, prop) ${LACKED}`);
+
   /** Versions that were read lately. They never change; only a rollback takes one back. */
   const known = new Map<string, string>();
 
   return {
     /** After a rollback: what was kept in it is not there. */
     forget: () => known.clear(),
-    typeRows: (): TypeRow[] => types.all(),
+    typeRows: (): TypeRow[] => rows.soundDocs(() => types.all()),
     /** The text of a definition's version, once it has been seen. */
     declaration(versionId: string): string | undefined {
       const cached = known.get(versionId);
@@ -50,6 +60,13 @@ export function createSchemaTable(db: Database) {
     },
     /** Keeps the text of a version; the caller has checked that the id is its hash. */
     addDeclaration: (versionId: string, text: string) => void addDeclaration.run(versionId, text),
+    /** Takes the links of an object's row anew where they are not those of its text. Answers whether it was so. */
+    mendLinks(row: number): boolean {
+      if (differing.get(row) === null) return false;
+      dropLinks.run(row);
+      addLinks.run(row);
+      return true;
+    },
     /** Every place in the objects' rows that links to an object, under types that the linking object carries. */
     linksTo: (objectId: string): LinkRow[] => linksTo.all(objectId),
   };

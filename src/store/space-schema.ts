@@ -112,10 +112,11 @@ const PROJECTION = `
   CREATE INDEX collections_by_dataset ON collections(datasetNo);
 
   -- state: 0 absent (only touched), 1 live, 2 tombstone. (lamport, change): the last one folded. ops: how many were.
+  -- doc_sum, head_sum: checksums of doc, and of state, lamport, change and ops; see row-sums.ts.
   CREATE TABLE rows(
     no INTEGER PRIMARY KEY, collectionId INTEGER NOT NULL, id TEXT NOT NULL, doc TEXT, state INTEGER NOT NULL,
     lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, has_local INTEGER NOT NULL DEFAULT 0,
-    UNIQUE(collectionId, id));
+    doc_sum INTEGER NOT NULL, head_sum INTEGER NOT NULL, UNIQUE(collectionId, id));
   CREATE INDEX rows_not_live ON rows(collectionId) WHERE state <> 1;
   CREATE INDEX rows_with_local ON rows(collectionId) WHERE has_local = 1;
   CREATE INDEX rows_by_folder ON rows(doc ->> '$.nav.parentId', doc ->> '$.nav.pos') WHERE collectionId = 0 AND state = 1;
@@ -125,10 +126,10 @@ const PROJECTION = `
   CREATE TABLE touches(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(row, lamport, change)) WITHOUT ROWID;
 
   -- With rowids: a key of a table without them is found by reading whole rows, and a document can be a MiB.
-  CREATE TABLE checkpoints(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, state INTEGER NOT NULL, doc TEXT, PRIMARY KEY(row, lamport, change));
+  CREATE TABLE checkpoints(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, state INTEGER NOT NULL, doc TEXT, sum INTEGER NOT NULL, PRIMARY KEY(row, lamport, change));
 
   -- Device-local fields of a row: base is the row without them.
-  CREATE TABLE locals(row INTEGER PRIMARY KEY, base TEXT NOT NULL, fields TEXT NOT NULL);
+  CREATE TABLE locals(row INTEGER PRIMARY KEY, base TEXT NOT NULL, fields TEXT NOT NULL, sum INTEGER NOT NULL);
 
   -- The graphs of objects without the bytes: enough to find a version's ancestors and to list changes. parents: one number,
   -- or several as text joined by commas. hidden: its dataset keeps no history.

@@ -50,13 +50,16 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
   const datasetByName = db.query<{ no: number }, [string]>("SELECT no FROM datasets WHERE name = ?");
   const datasetByNo = db.query<{ name: string }, [number]>("SELECT name FROM datasets WHERE no = ?");
   const addDataset = db.query<null, [string]>("INSERT INTO datasets(name) VALUES(?)");
+  const tables = db.query<{ name: string }, []>(
+    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name",
+  );
   const eraseLog = db.query<{ busy: number }, []>("PRAGMA wal_checkpoint(TRUNCATE)");
 
   const changes = createChangeTable(db);
   const queryIndexes = createQueryIndexTable(db);
   const rows = createRowTable(db, queryIndexes);
   const rowLog = createRowLogTable(db);
-  const schema = createSchemaTable(db);
+  const schema = createSchemaTable(db, rows);
   /** Numbers that were read; what a rollback takes back is forgotten with all of them. */
   const datasetNumbers = new Map<string, number>();
 
@@ -113,6 +116,10 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
         db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
       }
     },
+    /** Names of its tables. */
+    tables: (): string[] => tables.all().map(({ name }) => name),
+    /** Makes SQLite's indexes of a table anew. */
+    reindex: (table: string) => db.exec(`REINDEX ${table}`),
     committed: wal.committed,
     /** Resolves when it may be closed: nobody else has its file open. */
     settled: wal.settled,

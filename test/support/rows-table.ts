@@ -3,6 +3,7 @@ import { Database } from "bun:sqlite";
 import { indexedPathOf } from "../../src/query/rows/index-key.ts";
 import { createQueryIndexTable } from "../../src/store/query-index-table.ts";
 import { QUERY_KEY_SCHEMA } from "../../src/store/query-key-schema.ts";
+import { docSumOf } from "../../src/store/row-sums.ts";
 
 export const COLLECTION_ID = 7;
 
@@ -10,16 +11,20 @@ export const COLLECTION_ID = 7;
 export function createRowsTable(docs: readonly { id: string }[]): Database {
   const db = new Database(":memory:");
   db.exec(`
-    CREATE TABLE rows(no INTEGER PRIMARY KEY, collectionId INTEGER, id TEXT, doc TEXT, state INTEGER, UNIQUE(collectionId, id));
+    CREATE TABLE rows(no INTEGER PRIMARY KEY, collectionId INTEGER, id TEXT, doc TEXT, doc_sum INTEGER, state INTEGER, UNIQUE(collectionId, id));
     CREATE INDEX rows_not_live ON rows(collectionId) WHERE state <> 1;
     CREATE VIEW collections AS SELECT collectionId AS no, count(*) AS live FROM rows WHERE state = 1 GROUP BY collectionId;
     ${QUERY_KEY_SCHEMA}`);
-  const insert = db.prepare("INSERT INTO rows(collectionId, id, doc, state) VALUES (?, ?, ?, ?)");
+  const insert = db.prepare("INSERT INTO rows(collectionId, id, doc, state, doc_sum) VALUES (?, ?, ?, ?, ?)");
+  const put = (collectionId: number, doc: { id: string; [field: string]: unknown }, state: number) => {
+    const text = JSON.stringify(doc);
+    insert.run(collectionId, doc.id, text, state, docSumOf(text));
+  };
   db.transaction(() => {
-    for (const doc of docs) insert.run(COLLECTION_ID, doc.id, JSON.stringify(doc), 1);
+    for (const doc of docs) put(COLLECTION_ID, doc, 1);
     for (let i = 0; i < 20; i++) {
-      insert.run(COLLECTION_ID, `dead${i}`, JSON.stringify({ id: `dead${i}`, a: i, b: "x" }), 0);
-      insert.run(COLLECTION_ID + 1, `other${i}`, JSON.stringify({ id: `other${i}`, a: i, b: "x" }), 1);
+      put(COLLECTION_ID, { id: `dead${i}`, a: i, b: "x" }, 0);
+      put(COLLECTION_ID + 1, { id: `other${i}`, a: i, b: "x" }, 1);
     }
   })();
   return db;

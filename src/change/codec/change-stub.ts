@@ -32,7 +32,10 @@ export function stubOf(bytes: Uint8Array): Uint8Array {
   return body ? concatBytes(STUB, sha256(bytes.subarray(body.start, body.end)), bytes.subarray(body.end)) : bytes;
 }
 
-export const isStub = (bytes: Uint8Array): boolean => startsWith(bytes, STUB);
+/** Stands for a change whose bytes the disk changed: less than a stub, but as little as one to whoever wants its body. */
+export const LOST_BYTES = new Uint8Array(0);
+
+export const isStub = (bytes: Uint8Array): boolean => bytes.length === 0 || startsWith(bytes, STUB);
 
 /** Digest that names a change, by its bytes or its stub's. Of other bytes, their hash. */
 export const changeIdOf = (bytes: Uint8Array): Uint8Array => sha256(stubOf(bytes));

@@ -19,7 +19,7 @@ const spoilt = (how: string): StoredFileError => new StoredFileError("damaged", 
  * are no change any more.
  */
 export function sealedPartsOf(bytes: Uint8Array): SealedParts | undefined {
-  if (isStub(bytes)) return undefined;
+  if (bytes.length > 0 && isStub(bytes)) return undefined;
   let at = 0;
 
   /** Reads an item's head: its major type and argument. */

@@ -1,12 +1,20 @@
 import { StoredFileError } from "../../protocol/storage-fault.ts";
 import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
+import type { ChangeBody } from "../codec/change-body.ts";
 import { decodeChange, isDerivedRoot } from "../codec/change-codec.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
 import type { RulesRegistry } from "../ports.ts";
 import type { FoldInput, ReplayInput } from "./change-parts.ts";
 
 const MAX_CACHED_WRITERS = 10_000;
+
+/** A change that was folded no longer opens. */
+export class UnopenedError extends StoredFileError {
+  constructor() {
+    super("damaged", "a stored change no longer opens");
+  }
+}
 
 /** Reads changes that are in the log back into what the fold takes. */
 export type ChangeReader = ReturnType<typeof createChangeReader>;
@@ -26,11 +34,20 @@ export function createChangeReader(deps: { changes: ChangeTable; opener: BodyOpe
     return author;
   };
 
+  const bodyOf = (stored: StoredChange, object: ObjectEntry): ChangeBody | undefined => {
+    try {
+      const opened = opener.openStored(stored.bytes, object.idText);
+      return "body" in opened ? opened.body : undefined;
+    } catch (error) {
+      if (error instanceof RangeError) return undefined; // bytes that are no change
+      throw error;
+    }
+  };
+
   /** For folding records anew. The body opened before, else the change would not be in the log. */
   const replayOf = (stored: StoredChange, object: ObjectEntry): ReplayInput => {
-    const opened = opener.openStored(stored.bytes, object.idText);
-    if (!("body" in opened)) throw new StoredFileError("damaged", "a stored change no longer opens");
-    const { body } = opened;
+    const body = bodyOf(stored, object);
+    if (!body) throw new UnopenedError();
     const answer = registry.rulesFor(body.dataset, body.definition);
     if (!("rules" in answer)) throw new StoredFileError("damaged", `the definition of dataset ${body.dataset} is gone`);
     return { change: stored, author: authorOf(stored.writer), object, body, rules: answer.rules };

@@ -39,6 +39,7 @@ export function createVerdicts({ changes, objects, acl, projection, onBodyMissed
 
   /** Whether a change names an ACL position before that of a parent or of its writer's previous change. */
   const ranBackwards = (stored: StoredChange): boolean => {
+    if (stored.bytes.length === 0) return false; // damaged on the disk: judged by the rest until it comes again
     const change = decodeChange(stored.bytes, stored.id);
     if (isDerivedRoot(change)) return false;
     const before = change.header.prev ? [...change.header.parents, change.header.prev] : change.header.parents;
@@ -72,6 +73,7 @@ export function createVerdicts({ changes, objects, acl, projection, onBodyMissed
       const writers = new Map(changes.writers().map((known) => [known.no, known]));
       for (const stored of pages((after) => changes.fromAclPos(from, after, PAGE))) {
         const known = writers.get(stored.writer);
+        if (stored.bytes.length === 0) continue;
         const change = decodeChange(stored.bytes, stored.id);
         if (!known || isDerivedRoot(change)) continue;
         const pos = acl.at(change.header.acl)?.pos;

@@ -1,5 +1,6 @@
 import type { Refusal } from "../../protocol/refusals.ts";
-import { ROW_LIVE, type RowTable } from "../../store/row-table.ts";
+import type { RowTable } from "../../store/row-table.ts";
+import { ROW_LIVE } from "../../store/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { compareOrder, type OrderKey } from "../graph/order.ts";
 import type { RulesRegistry } from "../ports.ts";
@@ -58,7 +59,8 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     const { change, object, body, rules } = input;
     const at: OrderKey = { lamport: change.lamport, change: change.id };
     const head = rows.get(collectionId, id);
-    if (head && compareOrder(head, at) > 0) {
+    // Not before what is folded: into its middle, or once more, when its bytes were damaged and came again.
+    if (head && compareOrder(head, at) >= 0) {
       rows.touch(head.no, change.lamport, change.no);
       if (change.counts) refolder.mark(head, at, object, body.dataset);
       return false;
@@ -82,7 +84,7 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     else {
       no = head.no;
       if (effective) doc = writer.update(head, result.state, at, ops);
-      else rows.moveOrder(no, change.lamport, change.id);
+      else rows.moveOrder(head, change.lamport, change.id);
     }
     rows.touch(no, change.lamport, change.no);
     if (!effective) return false;

@@ -1,5 +1,6 @@
 import { SQLiteError } from "bun:sqlite";
 import { refusal } from "../../protocol/refusals.ts";
+import { StoredFileError } from "../../protocol/storage-fault.ts";
 import { type FoldResult, foldRecord, type RecordState } from "./record-fold.ts";
 
 /** What SQLite says of the content of a statement, and of nothing around it. */
@@ -13,6 +14,7 @@ export const FOLD_FAULT = refusal("change.unfoldable");
  * then a batch fails: what is wrong with a change is that change's own matter, however it shows.
  */
 export function isOfEnvironment(error: unknown): boolean {
+  if (error instanceof StoredFileError) return true;
   if (error instanceof SQLiteError) return !CONTENT_CODES.test(error.code ?? "");
   if (typeof (error as { code?: unknown } | null)?.code === "string" && "syscall" in (error as object)) return true;
   return error instanceof Error && /out of memory|allocation failed/i.test(error.message);

@@ -1,6 +1,7 @@
 import type { JsonObject } from "../../protocol/json.ts";
 import type { ChangeTable } from "../../store/change-table.ts";
-import { OBJECTS_COLLECTION, ROW_LIVE, type RowTable } from "../../store/row-table.ts";
+import { OBJECTS_COLLECTION, type RowTable } from "../../store/row-table.ts";
+import { ROW_LIVE } from "../../store/row-types.ts";
 import { versionOf } from "../codec/version.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import { compareOrder } from "../graph/order.ts";
@@ -46,6 +47,12 @@ export function createModifiedStamp({ changes, rows, objects, batch }: ModifiedS
   };
 
   return {
+    /** The text of an object's row with its stamp. */
+    stamped(object: ObjectEntry, text: string): string {
+      if (object.modified.lamport === 0) return text;
+      const modifiedAt = { $date: new Date(object.modified.ms).toISOString() };
+      return JSON.stringify({ ...(JSON.parse(text) as JsonObject), modifiedAt });
+    },
     /** A change was folded that counts. Answers whether it is the newest of its object. */
     note({ change, object }: Pick<ReplayInput, "change" | "object">): boolean {
       const { lamport, change: id } = object.modified;

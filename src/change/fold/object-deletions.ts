@@ -3,6 +3,7 @@ import { digestOfCid } from "../../crypto/cid.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
 import type { CommitQueue } from "../../store/commit-queue.ts";
+import { BODIES_GIVEN_UP } from "../../store/pending-body-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { derivedTypeOf, encodeDerivedRoot } from "../codec/change-codec.ts";
 import { stubOf } from "../codec/change-stub.ts";
@@ -10,15 +11,13 @@ import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { RulesRegistry } from "../ports.ts";
 import type { TouchedRecord } from "./commit-batch.ts";
 import { DELETIONS_DATASET, DELETIONS_TYPE, deletedAtMs } from "./deletion-log.ts";
-import type { Projection } from "./projection.ts";
+import type { Deletion, Projection } from "./projection.ts";
 import type { RecordReader } from "./record-reader.ts";
 import type { TimeSeen } from "./time-seen.ts";
 
 const TEAR_DOWN_ROWS = 500;
 /** Whoever watches the rows of a deleted object is told of them first. */
 const TEAR_DOWN_DELAY_MS = 500;
-/** Set when bodies are missed that this device had and dropped: whoever keeps what was sent long ago is to be asked anew. */
-export const BODIES_GIVEN_UP = "bodies.given-up";
 /**
  * How long the content of a deleted object is kept: until then an ACL record that somebody made before it had heard
  * of the deletion may take its author's right away, and the object is back.
@@ -62,20 +61,24 @@ export function createObjectDeletions({
   const isDeletable = (object: ObjectEntry): boolean =>
     !object.derived || registry.endsWithItsRoot?.(derivedTypeOf(objects.rootOf(object.no)!)) === true;
 
+  const deletionOf = (object: ObjectEntry): Deletion | undefined => {
+    const holder = logObject();
+    const entry = holder && records.record(holder, DELETIONS_DATASET, object.idText);
+    return entry && { version: (entry["_ver"] as JsonObject)["id"] as string, timeMs: deletedAtMs(entry) };
+  };
+
   /** Brings an object in step with its entry in the deletion log, present or not. */
   const settle = (object: ObjectEntry): void => {
     if (!isDeletable(object)) return;
-    const holder = logObject();
-    const entry = holder && records.record(holder, DELETIONS_DATASET, object.idText);
-    if (entry) {
+    const deletion = deletionOf(object);
+    if (deletion) {
       if (!object.deleted) {
         time.pass();
         objects.setDeleted(object, true, time.nowMs());
         store.pendingBodies.settle(object.no);
         tearDownDue = true;
       }
-      const version = (entry["_ver"] as JsonObject)["id"] as string;
-      projection.hideObjectRow(object, { version, timeMs: deletedAtMs(entry) });
+      projection.hideObjectRow(object, deletion);
     } else if (object.deleted) {
       objects.setDeleted(object, false, 0);
       if (store.pendingBodies.missStubs(object.no) > 0) store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
@@ -131,6 +134,7 @@ export function createObjectDeletions({
 
   return {
     settle,
+    deletionOf,
 
     /** The same for every object whose entry a batch has touched. */
     settleTouched(touched: readonly TouchedRecord[]): void {

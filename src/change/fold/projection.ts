@@ -1,9 +1,11 @@
 import type { SpaceId } from "../../base/ids.ts";
 import type { StoredChange } from "../../store/change-table.ts";
-import { OBJECTS_COLLECTION, ROW_LIVE, ROW_TOMBSTONE } from "../../store/row-table.ts";
+import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
+import { ROW_LIVE, ROW_TOMBSTONE } from "../../store/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
 import { versionOf } from "../codec/version.ts";
+import type { DamagedChanges } from "../graph/damaged-changes.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { RulesRegistry } from "../ports.ts";
 import { createEnvelopes, finalRecordIds } from "./change-parts.ts";
@@ -20,6 +22,12 @@ import { createRowWriter } from "./row-writer.ts";
 export { OBJECTS_DATASET } from "./datasets.ts";
 export type { FoldOutcome, Rejection } from "./fold-change.ts";
 
+/** What the deletion log says of an object. */
+export interface Deletion {
+  version: string;
+  timeMs: number;
+}
+
 interface ProjectionDeps {
   spaceId: SpaceId;
   store: SpaceStore;
@@ -29,6 +37,8 @@ interface ProjectionDeps {
   opener: BodyOpener;
   registry: RulesRegistry;
   batch: OpenBatch;
+  /** What becomes of changes that the disk changed. */
+  damaged: Pick<DamagedChanges, "setAside">;
   checkpointEveryOps?: number | undefined;
 }
 
@@ -46,10 +56,32 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
   const history = createHistoryNotes(deps.keepsHistory ? store.history : undefined, store.datasetNo);
   const modified = createModifiedStamp({ changes, rows, objects, batch });
   const onRefolded = modified.restore;
-  const refolder = createRefolder({ changes, rows, writer, reader, envelopeOf, batch, onRefolded });
+  const refolder = createRefolder({
+    changes,
+    rows,
+    writer,
+    reader,
+    envelopeOf,
+    batch,
+    damaged: deps.damaged,
+    onRefolded,
+  });
   const foldChange = createChangeFold({ store, registry, writer, refolder, modified, history, envelopeOf, batch });
 
+  const tombstoneText = (object: ObjectEntry, deletion: Deletion): string => {
+    const root = changes.byId(object.id)!;
+    return JSON.stringify({
+      id: object.idText,
+      _deletedAt: { $date: new Date(deletion.timeMs).toISOString() },
+      _ver: { id: versionOf(root.lamport, root.id), "*": deletion.version },
+    });
+  };
+
   return {
+    /** What a row is by all of its changes, and what of it does not follow from them. */
+    foldWhole: refolder.foldWhole,
+    stamped: modified.stamped,
+    tombstoneText,
     /** Folds one change into the rows it names. The caller has put it into the log. */
     foldChange,
     notePendingBody: history.notePendingBody,
@@ -85,15 +117,11 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
      * Puts a tombstone in the place of an object's row in the collection of all objects. It follows from the root and the
      * entry in the deletion log alone, so that whoever never had the row shows the same.
      */
-    hideObjectRow(object: ObjectEntry, deletion: { version: string; timeMs: number }): void {
+    hideObjectRow(object: ObjectEntry, deletion: Deletion): void {
       const head = rows.get(OBJECTS_COLLECTION, object.idText);
-      const root = changes.byId(object.id)!;
-      const doc = JSON.stringify({
-        id: object.idText,
-        _deletedAt: { $date: new Date(deletion.timeMs).toISOString() },
-        _ver: { id: versionOf(root.lamport, root.id), "*": deletion.version },
-      });
+      const doc = tombstoneText(object, deletion);
       if (!head) {
+        const root = changes.byId(object.id)!;
         rows.insert(OBJECTS_COLLECTION, object.idText, doc, ROW_TOMBSTONE, root.lamport, root.id, 0);
         return;
       }

@@ -1,12 +1,14 @@
 import type { JsonObject } from "../../protocol/json.ts";
 import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
-import { ROW_LIVE, type RowHead, type RowTable } from "../../store/row-table.ts";
+import type { RowTable } from "../../store/row-table.ts";
+import { ROW_LIVE, type RowHead } from "../../store/row-types.ts";
 import { versionOf } from "../codec/version.ts";
+import type { DamagedChanges } from "../graph/damaged-changes.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
 import { compareOrder, type OrderKey } from "../graph/order.ts";
 import type { Effect } from "./apply-op.ts";
-import { type createEnvelopes, partsByRecord } from "./change-parts.ts";
-import type { ChangeReader } from "./change-reader.ts";
+import { type createEnvelopes, partsByRecord, type ReplayInput } from "./change-parts.ts";
+import { type ChangeReader, UnopenedError } from "./change-reader.ts";
 import type { OpenBatch } from "./commit-batch.ts";
 import { diffDocs } from "./doc-diff.ts";
 import { foldTotally } from "./fold-fault.ts";
@@ -27,6 +29,7 @@ interface RefolderDeps {
   reader: ChangeReader;
   envelopeOf: ReturnType<typeof createEnvelopes>;
   batch: OpenBatch;
+  damaged: Pick<DamagedChanges, "setAside">;
   /** A row was folded without what is stamped on it apart. */
   onRefolded(object: ObjectEntry, dataset: string): void;
 }
@@ -50,7 +53,7 @@ interface Progress {
 export type Refolder = ReturnType<typeof createRefolder>;
 
 export function createRefolder(deps: RefolderDeps) {
-  const { changes, rows, writer, reader, envelopeOf, batch } = deps;
+  const { changes, rows, writer, reader, envelopeOf, batch, damaged } = deps;
   const dirtyRows = new Map<number, DirtyRow>();
   /** Ops that these rows had when they were marked. */
   let dirtyOps = 0;
@@ -70,6 +73,16 @@ export function createRefolder(deps: RefolderDeps) {
     }
   }
 
+  /** Undefined for a change that the disk changed: it is set aside. */
+  const inputOf = (stored: StoredChange, object: ObjectEntry): ReplayInput | undefined => {
+    try {
+      return reader.replayOf(stored, object);
+    } catch (error) {
+      if (error instanceof UnopenedError && damaged.setAside(stored)) return undefined;
+      throw error;
+    }
+  };
+
   /** One change more. */
   const advance = (
     before: Progress,
@@ -77,8 +90,9 @@ export function createRefolder(deps: RefolderDeps) {
     object: ObjectEntry,
     again: () => RecordState,
     id: string,
-  ) => {
-    const input = reader.replayOf(stored, object);
+  ): Progress => {
+    const input = inputOf(stored, object);
+    if (!input) return before;
     const parts =
       partsByRecord(input)
         .get(id)
@@ -150,6 +164,18 @@ export function createRefolder(deps: RefolderDeps) {
   };
 
   return {
+    /** A record from all of its changes; its checkpoints are made anew on the way. */
+    foldWhole(no: number, id: string, object: ObjectEntry): Progress {
+      rows.dropCheckpoints(no);
+      let progress: Progress = { state: ABSENT, at: BEGINNING, ops: 0 };
+      for (const stored of countedChanges(no, BEGINNING)) {
+        const at: OrderKey = { lamport: stored.lamport, change: stored.id };
+        const opsBefore = progress.ops;
+        progress = advance(progress, stored, object, () => stateBefore(no, id, object, at), id);
+        if (writer.isCheckpointDue(opsBefore, progress.ops)) writer.addCheckpoint(no, progress.state, at, progress.ops);
+      }
+      return progress;
+    },
     /** Something changed in a row's history at a place before its end. */
     mark({ no, ops }: Pick<RowHead, "no" | "ops">, at: OrderKey, object: ObjectEntry, dataset: string): void {
       const known = dirtyRows.get(no);

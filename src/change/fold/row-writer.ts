@@ -1,13 +1,7 @@
 import type { Json } from "../../protocol/json.ts";
-import {
-  type Checkpoint,
-  ROW_ABSENT,
-  ROW_LIVE,
-  ROW_TOMBSTONE,
-  type RowHead,
-  type RowState,
-  type RowTable,
-} from "../../store/row-table.ts";
+import type { Checkpoint } from "../../store/checkpoint-table.ts";
+import type { RowTable } from "../../store/row-table.ts";
+import { ROW_ABSENT, ROW_LIVE, ROW_TOMBSTONE, type RowHead, type RowState } from "../../store/row-types.ts";
 import type { OrderKey } from "../graph/order.ts";
 import { overlayLocal } from "./local-overlay.ts";
 import type { RecordState } from "./record-fold.ts";
@@ -73,6 +67,6 @@ export function createRowWriter(rows: RowTable, checkpointEveryOps = CHECKPOINT_
   };
 }
 
-function rowStateOf({ kind }: RecordState): RowState {
+export function rowStateOf({ kind }: RecordState): RowState {
   return kind === "absent" ? ROW_ABSENT : kind === "live" ? ROW_LIVE : ROW_TOMBSTONE;
 }

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import type { ObjectId } from "../../base/ids.ts";
-import { cidFromDigest } from "../../crypto/cid.ts";
+import { cidFromDigest, digestOfCid } from "../../crypto/cid.ts";
 import type { ChangeTable } from "../../store/change-table.ts";
 import { createObjectTable } from "../../store/object-table.ts";
 import { type HeadRef, headsMoved } from "./heads.ts";
@@ -76,6 +76,11 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
       if (known) return known;
       const row = table.byNo(no);
       return row ? remember(row) : undefined;
+    },
+    /** By an id as text. */
+    byText(text: string): ObjectEntry | undefined {
+      const id = digestOfCid(text);
+      return id && this.byId(id);
     },
     insert(id: Uint8Array, root: Uint8Array, author: Uint8Array | undefined, createdMs: number): ObjectEntry {
       const no = table.insert(id, root, author, createdMs, projectionVersion);

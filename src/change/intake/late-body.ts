@@ -1,6 +1,6 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { refusal } from "../../protocol/refusals.ts";
-import { CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
+import { CHANGE_ROOT, CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
 import { type Change, decodeChange } from "../codec/change-codec.ts";
@@ -28,11 +28,16 @@ export function createLateBodies({ store, objects, opener, registry, aside, fold
 
   return (stored: StoredChange, bytes: Uint8Array): IngestVerdict => {
     const object = objects.byNo(stored.objectNo)!;
+    if (kindOf(bytes) === CHANGE_ROOT) {
+      changes.setBytes(stored.no, bytes, CHANGE_ROOT, 0);
+      pendingBodies.drop(stored.no);
+      return { kind: "stored", counts: stored.counts, late: true };
+    }
     const isTooLarge = sealedPartsOf(bytes)!.sealed.length > LIMITS.sealedChangeBytes;
     const content = isTooLarge
       ? { broken: refusal("change.body_too_large") }
       : contentOf(opener.openStored(bytes, object.idText), stored.id, registry);
-    const { header } = decodeChange(stored.bytes, stored.id) as Change;
+    const { header } = decodeChange(stubOf(bytes), stored.id) as Change;
     const isUnpaid = !stored.counts && ("wait" in content || !aside.hasRoom(bytes));
     const isDropped = isUnpaid || isNeedless(content, object, aside.isStranger(header.author), registry);
     if (isDropped || !("wait" in content)) pendingBodies.drop(stored.no);

@@ -2,7 +2,7 @@ import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { rowsOf } from "../../query/rows/row-source.ts";
 import { type QueryRequest, type QueryResult, runQuery } from "../../query/run/run-query.ts";
-import { ROW_LIVE } from "../../store/row-table.ts";
+import { ROW_LIVE } from "../../store/row-types.ts";
 
 /** A read took longer than it may on the server's loop, and was given up. */
 export class ReadTooLong extends Error {}
@@ -46,12 +46,13 @@ export function createCollectionReader(
         if (performance.now() > until) throw new ReadTooLong();
         return false;
       };
-      return runQuery(store.db, rowsOf(no), { ...request, shouldStop });
+      return store.rows.soundly(() => runQuery(store.db, rowsOf(no), { ...request, shouldStop }));
     },
     async aside({ filter, sort }, limit, includeTotal) {
       const no = collectionId();
       if (no === undefined) return empty(includeTotal);
-      return readers.run(store.path, { kind: "query", source: rowsOf(no), filter, sort, limit, includeTotal });
+      const job = { kind: "query", source: rowsOf(no), filter, sort, limit, includeTotal } as const;
+      return store.rows.soundlyLater(no, () => readers.run(store.path, job));
     },
     text(id) {
       const no = collectionId();

@@ -54,15 +54,18 @@ export function createRecordAggregates(deps: {
      */
     async run(source: QuerySource, body: AggregateBody, signal?: AbortSignal): Promise<AggregateResult> {
       const { pipeline, limits, live, rowSource } = prepare(source, body);
-      const tried =
-        live <= INLINE_ROWS
-          ? onTheSpot((shouldStop) => runAggregate(db, rowSource, pipeline, { limits, shouldStop }))
-          : undefined;
-      const result =
-        tried ??
-        (await readers.run(path, { kind: "aggregate", source: rowSource, pipeline: body.pipeline, limits }, signal));
       const { dataset, collectionId } = source;
-      if (log.enabled("debug")) log.debug("aggregate", { dataset, ...result.stats, reader: tried === undefined });
+      let reader = false;
+      const result = await rows.soundlyLater(collectionId, async () => {
+        const tried =
+          live <= INLINE_ROWS
+            ? onTheSpot((shouldStop) => runAggregate(db, rowSource, pipeline, { limits, shouldStop }))
+            : undefined;
+        reader = tried === undefined;
+        const job = { kind: "aggregate", source: rowSource, pipeline: body.pipeline, limits } as const;
+        return tried ?? readers.run(path, job, signal);
+      });
+      if (log.enabled("debug")) log.debug("aggregate", { dataset, ...result.stats, reader });
       if (collectionId !== undefined) {
         const { filter, skip, limit = Number.POSITIVE_INFINITY } = pushdownOf(pipeline.stages);
         const wanted = () => pathsWantedByPipeline(pipeline);

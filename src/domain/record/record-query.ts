@@ -17,6 +17,8 @@ import type { IndexAdvisor } from "./index-advisor.ts";
 import { onTheSpot } from "./on-the-spot.ts";
 import type { QuerySource } from "./port.ts";
 
+type Rest<F> = F extends (first: never, ...rest: infer R) => unknown ? R : never;
+
 /** The part of a query body that says what is wanted, in the caller's terms. */
 export interface QueryBody {
   filter?: unknown;
@@ -99,6 +101,10 @@ export function createRecordQueries(deps: {
     return result;
   };
 
+  /** The same again where a row was damaged and is repaired now. */
+  const readSoundly = (collectionId: number, ...rest: Rest<typeof read>) =>
+    rows.soundlyLater(collectionId, () => read(collectionId, ...rest));
+
   return {
     sourceOf,
     objectsSource: (): QuerySource => ({ collectionId: OBJECTS_COLLECTION, dataset: OBJECTS_DATASET }),
@@ -117,9 +123,9 @@ export function createRecordQueries(deps: {
       }
       const { collectionId, dataset } = source;
       if (!request.includeTotal || !isMatchAll(request.filter))
-        return read(collectionId, dataset, body, request, signal);
+        return readSoundly(collectionId, dataset, body, request, signal);
       // Everything matches, and how much that is stands beside the collection.
-      const result = await read(collectionId, dataset, body, { ...request, includeTotal: false }, signal);
+      const result = await readSoundly(collectionId, dataset, body, { ...request, includeTotal: false }, signal);
       const offset = Math.max(0, body.offset ?? 0);
       return { ...result, total: live, hasNext: offset + result.records.length < live };
     },

@@ -61,6 +61,8 @@ export interface SearchDeps {
 /** Finds content of spaces. Indexing goes on behind the requests, in a process of its own. */
 export interface SearchService extends Service {
   search(spaceId: SpaceId, body: SearchBody): Promise<SearchReply>;
+  /** Goes over all of a space's index; one that is damaged is made anew. */
+  check(spaceId: SpaceId): Promise<void>;
   /** Something was committed in a space. */
   committed(spaceId: SpaceId): void;
   /** A space has left this device: so does its index. */
@@ -254,6 +256,11 @@ export function createSearchService(deps: SearchDeps): SearchService {
       await embedded;
       await child.close();
       await looking;
+    },
+    async check(spaceId) {
+      if (!enabled || stopped || !deps.activeIds().includes(spaceId)) return;
+      const isMadeAnew = await child.ask<boolean>({ kind: "check", place: placeOf(spaceId) });
+      if (isMadeAnew) await follow(spaceId);
     },
     committed,
     ended(spaceId) {

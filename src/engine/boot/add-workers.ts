@@ -9,6 +9,7 @@ import { openSearch } from "../account-search.ts";
 import type { LinkKeys } from "../link-keys.ts";
 import { createPush } from "../push.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
+import { createSpaceChecks } from "../space-checks.ts";
 import type { BootOptions } from "./boot-engine.ts";
 import type { OpenAccount } from "./open-account.ts";
 import type { Bus } from "./open-bus.ts";
@@ -61,6 +62,7 @@ export function addWorkers(workers: Services, options: BootOptions, parts: BootP
   workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
   // Spaces are checked when they are opened, too. This is for those that stay open, or closed, for long.
   workers.add(every("purge", PURGE_EVERY_MS, () => void services.life.purgePass(parts.isClosing)));
+  workers.add(openSpaceChecks(options, parts, search));
   return { push, search, runtime, firstRound };
 }
 
@@ -89,6 +91,24 @@ function openTransports(workers: Services, options: BootOptions, parts: BootPart
     usePeer: (link) => files.usePeer(link, tech.space.id),
     serveChunk: files.serveChunk,
     open: parts.openHeld,
+  });
+}
+
+function openSpaceChecks(
+  { config, clock, log }: BootOptions,
+  { stores, opened }: BootParts,
+  search: SearchService,
+): Service {
+  const { spaces, tech } = opened;
+  return createSpaceChecks({
+    everyMs: config["storage.checkInterval"],
+    ids: () => [tech.space.id, ...spaces.heldIds()],
+    use: (spaceId, run) => (spaceId === tech.space.id ? run(tech.space) : spaces.use(spaceId, run)),
+    checkIndex: search.check,
+    account: stores.account,
+    readers: stores.readers,
+    clock,
+    log: log.child({ room: "storage" }),
   });
 }
 

@@ -69,6 +69,7 @@ export function openStores(deps: { accountDir: string; events: SpaceEvents; cloc
         checker,
         walCopying,
         onFailure: (err) => log.error("a commit failed", { err, spaceId }),
+        onRepair: (what, facts) => log.warn(what, { ...facts, spaceId }),
         registry: (engine): RulesRegistry => {
           const schema = createSchema({ engine, builtIns, endsWithItsRoot });
           schemas.set(spaceId, schema);

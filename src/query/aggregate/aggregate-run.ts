@@ -4,8 +4,8 @@ import { svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { NarrowIndex } from "../plan/query-plan.ts";
-import { RowReader } from "../rows/row-reader.ts";
-import { type RowSource, selectFrom } from "../rows/row-source.ts";
+import { type Row, RowReader, sound } from "../rows/row-reader.ts";
+import { ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import { getRow } from "../rows/statement-cache.ts";
 import { countMatches } from "../run/count-matches.ts";
 import { type QueryStats, runQuery } from "../run/run-query.ts";
@@ -187,8 +187,8 @@ class AggregateRun {
   #fetchById(id: string): JsonObject | undefined {
     if (!id.isWellFormed()) return undefined;
     this.#reader.check();
-    const select = selectFrom(this.#source, { columns: "doc", conditions: [{ text: "id = ?", params: [id] }] });
-    const row = getRow<{ doc: string }>(this.#db, select);
-    return row ? (JSON.parse(row.doc) as JsonObject) : undefined;
+    const select = selectFrom(this.#source, { columns: ROW_COLUMNS, conditions: [{ text: "id = ?", params: [id] }] });
+    const row = getRow<Row>(this.#db, select);
+    return row ? (JSON.parse(sound(row).doc) as JsonObject) : undefined;
   }
 }

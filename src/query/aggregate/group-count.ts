@@ -2,8 +2,8 @@
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { readPath } from "../expression/expression-path.ts";
 import { ARRAY, KEPT_KEY, OWN_ENTRY } from "../rows/index-key.ts";
-import type { KeyCount, RowReader } from "../rows/row-reader.ts";
-import { type RowSource, selectFrom } from "../rows/row-source.ts";
+import type { KeyCount, Row, RowReader } from "../rows/row-reader.ts";
+import { ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import type { Sql } from "../rows/sql-superset.ts";
 import { valueKey } from "../value/value-key.ts";
 import { compareStrings } from "../value/value-order.ts";
@@ -39,8 +39,9 @@ export function countGroups(
     groups.add(id, row.n, row.first);
   }
   const opaque: Sql = { text: `${key} >= ${ARRAY} AND ${OWN_ENTRY}`, params: [] };
-  const unread = selectFrom(source, { columns: "id, doc", index, conditions: [opaque, sql.may] });
-  for (const { id, doc } of reader.rows(unread)) groups.add(readPath(JSON.parse(doc), path) ?? null, 1, id);
+  const unread = selectFrom(source, { columns: `id, ${ROW_COLUMNS}`, index, conditions: [opaque, sql.may] });
+  for (const { id, doc } of reader.rows<Row & { readonly id: string }>(unread))
+    groups.add(readPath(JSON.parse(doc), path) ?? null, 1, id);
   return groups.inOrder().map(({ id, count }) => countDocument({ id }, names, count));
 }
 

@@ -2,6 +2,7 @@ import type { AggregateResult } from "../aggregate/aggregate-run.ts";
 import type { AggregateLimits } from "../aggregate/aggregate-types.ts";
 import type { RowSource } from "../rows/row-source.ts";
 import type { QueryResult } from "../run/run-query.ts";
+import type { Miscounts } from "./integrity.ts";
 
 /** A query as it travels to a reader: filter and sort as the caller gave them, parsed there again. */
 export interface QueryJob {
@@ -37,14 +38,29 @@ interface KeyOrderJob {
   readonly path: string;
 }
 
-export type ReaderJob = QueryJob | AggregateJob | ExplainJob | KeyOrderJob;
+/** A table and its indexes, looked at whole. */
+interface TableCheckJob {
+  readonly kind: "tableCheck";
+  readonly table: string;
+}
+
+/** Counts that are kept, taken again. */
+interface CountCheckJob {
+  readonly kind: "countCheck";
+}
+
+export type ReaderJob = QueryJob | AggregateJob | ExplainJob | KeyOrderJob | TableCheckJob | CountCheckJob;
 export type ReaderResult<J extends ReaderJob> = J extends QueryJob
   ? QueryResult
   : J extends AggregateJob
     ? AggregateResult
     : J extends ExplainJob
       ? string
-      : Float64Array;
+      : J extends TableCheckJob
+        ? string[]
+        : J extends CountCheckJob
+          ? Miscounts
+          : Float64Array;
 
 /** To the worker. `stop` is one shared Int32: anything but 0 asks the job to end. */
 export interface ReaderRequest {
@@ -64,4 +80,6 @@ export type ReaderReply =
       readonly stack: string;
       /** What it is called where it has to do with a disk or a file. */
       readonly fault?: string | undefined;
+      /** The number of a row that is not what was stored. */
+      readonly damagedRow?: number | undefined;
     };

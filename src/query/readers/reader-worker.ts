@@ -2,7 +2,7 @@
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { SvcError } from "../../protocol/errors.ts";
-import { storageFault } from "../../protocol/storage-fault.ts";
+import { DamagedRowError, storageFault } from "../../protocol/storage-fault.ts";
 import { explainAggregate } from "../aggregate/aggregate-explain.ts";
 import { parsePipeline } from "../aggregate/aggregate-parse.ts";
 import { runAggregate } from "../aggregate/aggregate-run.ts";
@@ -13,6 +13,7 @@ import { closeWithStatements } from "../rows/statement-cache.ts";
 import { runQuery } from "../run/run-query.ts";
 import { inSnapshot } from "../run/snapshot.ts";
 import { parseSort } from "../value/sort.ts";
+import { faultsOfTable, miscountsIn } from "./integrity.ts";
 import type { ReaderJob, ReaderReply, ReaderRequest } from "./reader-job.ts";
 
 declare const self: Worker;
@@ -49,6 +50,8 @@ function closeAt(path: string): void {
 
 function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
   if (job.kind === "keyOrder") return rowsInKeyOrder(db, job.collectionId, job.path);
+  if (job.kind === "tableCheck") return faultsOfTable(db, job.table);
+  if (job.kind === "countCheck") return inSnapshot(db, () => miscountsIn(db));
   // Which indexes there are is of the moment that is read, not of the one when the job was sent.
   const source = job.source.collectionId === undefined ? NO_ROWS : rowsOf(job.source.collectionId);
   // One transaction, so that the window and the count are of one moment.
@@ -79,6 +82,7 @@ self.onmessage = (event: MessageEvent<ReaderRequest>) => {
       ok: false,
       code: known?.code ?? "internal",
       fault: storageFault(error)?.code,
+      damagedRow: error instanceof DamagedRowError ? error.row : undefined,
       message: error instanceof Error ? error.message : String(error),
       details: known?.details,
       stack: error instanceof Error ? (error.stack ?? "") : "",

@@ -1,17 +1,21 @@
 /** Reads rows of a source one by one, keeps count of them, and stops when it is told to. */
 import type { Database } from "bun:sqlite";
+import { checksumOf } from "../../base/checksum.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
+import { DamagedRowError } from "../../protocol/storage-fault.ts";
 import { compileFilter } from "../filter/filter-match.ts";
 import { type Filter, isMatchAll } from "../filter/filter-types.ts";
 import { liveRows } from "./live-rows.ts";
-import type { RowSource } from "./row-source.ts";
+import { ROW_COLUMNS, type RowSource } from "./row-source.ts";
 import type { Sql } from "./sql-superset.ts";
 import { getRow, iterateStatement } from "./statement-cache.ts";
 
+/** ROW_COLUMNS of a live row. */
 export interface Row {
-  readonly id: string;
+  readonly no: number;
   readonly doc: string;
+  readonly doc_sum: number;
 }
 
 export interface KeyCount {
@@ -26,6 +30,7 @@ export interface MatchedRow {
   readonly parsed: JsonObject;
 }
 
+const ROW_BY_NO = `SELECT ${ROW_COLUMNS} FROM rows WHERE no = ?`;
 const ROWS_BETWEEN_CHECKS = 1_000;
 /** Long texts make matching a row take longer, so they bring the next check nearer. */
 const CHARS_BETWEEN_CHECKS = 1 << 20;
@@ -48,11 +53,11 @@ export class RowReader {
     this.#shouldStop = shouldStop;
   }
 
-  /** Rows of a SELECT of `id, doc`. */
-  *rows<R = Row>(select: Sql): Generator<R> {
+  /** Rows of a SELECT of ROW_COLUMNS and maybe more. */
+  *rows<R extends Row = Row>(select: Sql): Generator<R> {
     for (const row of iterateStatement<R>(this.#db, select)) {
       if (++this.candidates % ROWS_BETWEEN_CHECKS === 0) this.check();
-      yield row;
+      yield sound(row);
     }
   }
 
@@ -69,7 +74,7 @@ export class RowReader {
   docs(numbers: readonly number[]): string[] {
     const docs: string[] = [];
     for (const no of numbers) {
-      const row = getRow<{ doc: string }>(this.#db, { text: "SELECT doc FROM rows WHERE no = ?", params: [no] });
+      const row = this.#byNo(no);
       if (!row) continue;
       docs.push(row.doc);
       this.#charsSinceCheck += row.doc.length;
@@ -80,7 +85,12 @@ export class RowReader {
     return docs;
   }
 
-  /** The rows of a SELECT of `id, doc` and maybe more that the filter accepts. */
+  #byNo(no: number): Row | undefined {
+    const row = getRow<Row>(this.#db, { text: ROW_BY_NO, params: [no] });
+    return row && sound(row);
+  }
+
+  /** The rows of a SELECT of ROW_COLUMNS and maybe more that the filter accepts. */
   *matching<R extends Row = Row>(select: Sql): Generator<R & MatchedRow> {
     for (const row of this.rows<R>(select)) {
       const { doc } = row;
@@ -91,18 +101,20 @@ export class RowReader {
 
   /** The rows that the filter accepts, of those a SELECT of `no` names, in its order. */
   *matchingNumbers(select: Sql): Generator<MatchedRow> {
-    for (const { no } of this.rows<{ readonly no: number }>(select)) {
-      const row = getRow<{ doc: string }>(this.#db, { text: "SELECT doc FROM rows WHERE no = ?", params: [no] });
+    for (const { no } of iterateStatement<{ readonly no: number }>(this.#db, select)) {
+      if (++this.candidates % ROWS_BETWEEN_CHECKS === 0) this.check();
+      const row = this.#byNo(no);
       const parsed = row && this.accept(row.doc);
       if (parsed) yield { doc: row.doc, parsed };
     }
   }
 
-  /** Counts the rows of a SELECT of `id, doc`: those with a null `doc` as they are, the others if the filter accepts them. */
+  /** Counts the rows of a SELECT of ROW_COLUMNS: those with a null `doc` as they are, the others if the filter accepts them. */
   countMatching(select: Sql): number {
     let count = 0;
-    for (const { doc } of this.rows<{ readonly doc: string | null }>(select)) {
-      if (doc === null || !this.#match || this.#match(JSON.parse(doc))) count++;
+    for (const row of iterateStatement<Row | (Omit<Row, "doc"> & { readonly doc: null })>(this.#db, select)) {
+      if (++this.candidates % ROWS_BETWEEN_CHECKS === 0) this.check();
+      if (row.doc === null || !this.#match || this.#match(JSON.parse(sound(row).doc))) count++;
     }
     return count;
   }
@@ -141,4 +153,10 @@ export class RowReader {
     this.#charsSinceCheck = 0;
     if (this.#shouldStop?.()) throw svcError("server.unavailable", undefined, "The query was cancelled");
   }
+}
+
+/** The row, if it is what was stored. @throws DamagedRowError */
+export function sound<R extends Row>(row: R): R {
+  if (checksumOf(row.doc) === row.doc_sum) return row;
+  throw new DamagedRowError(row.no);
 }

@@ -1,4 +1,4 @@
-/** Where rows come from: `rows(no, collectionId, id, doc, state)` with UNIQUE(collectionId, id); live rows have state 1. */
+/** Where rows come from: `rows(no, collectionId, id, doc, doc_sum, state)` with UNIQUE(collectionId, id); live rows have state 1. */
 import { BOUND, type Sql, type SqlValue } from "./sql-superset.ts";
 
 export interface RowSource {
@@ -14,6 +14,9 @@ export function rowsOf(collectionId: number, indexes?: ReadonlyMap<string, numbe
 }
 
 export const NO_ROWS: RowSource = { collectionId: undefined, indexes: new Map() };
+
+/** What is read of a row whose text is wanted: with its number and checksum, so that a damaged one is noticed and named. */
+export const ROW_COLUMNS = "no, doc, doc_sum";
 
 export interface SelectParts {
   readonly columns: string;

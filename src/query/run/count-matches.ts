@@ -3,7 +3,7 @@ import type { KeyRange } from "../plan/key-ranges.ts";
 import { countKeys } from "../plan/key-window.ts";
 import { type NarrowIndex, type QueryPlan, selectNarrow } from "../plan/query-plan.ts";
 import type { RowReader } from "../rows/row-reader.ts";
-import { type RowSource, selectFrom } from "../rows/row-source.ts";
+import { ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import { type Sql, sameSql } from "../rows/sql-superset.ts";
 
 export function countMatches(reader: RowReader, source: RowSource, plan: QueryPlan): number {
@@ -19,7 +19,7 @@ function countByKeys(reader: RowReader, { exact, narrow }: QueryPlan): number | 
 }
 
 function countByRows(reader: RowReader, source: RowSource, { narrow, sql }: QueryPlan): number {
-  if (narrow?.hasArrays) return countEach(reader, selectNarrow(source, narrow, "id, doc"));
+  if (narrow?.hasArrays) return countEach(reader, selectNarrow(source, narrow, ROW_COLUMNS));
   if (narrow) return narrow.ranges.reduce((total, range) => total + countInRange(reader, source, narrow, range), 0);
   const { may, sure, exact } = sql;
   if (exact && may.text === "1") return reader.liveRows(source);
@@ -48,7 +48,7 @@ function countInRange(
   if (exact) return total;
   const unsure: Sql = { text: `(${sure.text}) is not true`, params: sure.params };
   const conditions = [range, may, unsure];
-  return total + countEach(reader, [selectFrom(source, { columns: "id, doc", index, conditions })]);
+  return total + countEach(reader, [selectFrom(source, { columns: ROW_COLUMNS, index, conditions })]);
 }
 
 /** The rows that the matcher accepts, one by one. */
@@ -64,7 +64,7 @@ function count(reader: RowReader, select: Sql): number {
 
 /** Without an index every row is read anyway, so it is read once: only what SQL is not sure of comes with its text. */
 function countInOnePass(reader: RowReader, source: RowSource, may: Sql, sure: Sql): number {
-  const columns = `id, CASE WHEN ${sure.text} THEN NULL ELSE doc END AS doc`;
+  const columns = `no, CASE WHEN ${sure.text} THEN NULL ELSE doc END AS doc, doc_sum`;
   const { text, params } = selectFrom(source, { columns, conditions: [may] });
   // The parameters of the columns stand before those of the conditions.
   return reader.countMatching({ text, params: [...sure.params, ...params] });

@@ -6,17 +6,13 @@
 import type { PathIndex } from "../plan/query-plan.ts";
 import { ARRAY, indexKeySql, KEPT_KEY, OWN_ENTRY } from "../rows/index-key.ts";
 import type { MatchedRow, Row, RowReader } from "../rows/row-reader.ts";
-import { type RowSource, selectFrom } from "../rows/row-source.ts";
+import { ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import type { Sql } from "../rows/sql-superset.ts";
 import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "../value/sort.ts";
 
 export interface SortedRow {
   readonly doc: string;
   readonly entry: SortEntry;
-}
-
-interface NumberedRow extends Row {
-  readonly no: number;
 }
 
 /** Ties held to be turned round; a run of so many is read forwards instead. */
@@ -40,12 +36,12 @@ export function* rowsDescending(
   const isTie = (a: SortEntry, b: SortEntry) => compareKeys({ ...a, id: "" }, { ...b, id: "" }) === 0;
   const forwards = (condition: Sql) =>
     reader.matching(
-      selectFrom(source, { columns: "id, doc", index, conditions: [condition, own, may], orderBy: "rid" }),
+      selectFrom(source, { columns: ROW_COLUMNS, index, conditions: [condition, own, may], orderBy: "rid" }),
     );
   const backwards = (condition: Sql) =>
-    reader.matching<NumberedRow>(
+    reader.matching<Row>(
       selectFrom(source, {
-        columns: "no, id, doc",
+        columns: ROW_COLUMNS,
         index,
         conditions: [low, condition, own, may],
         orderBy: `${key} DESC`,

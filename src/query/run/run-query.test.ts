@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { referenceSort } from "../../../test/support/oracle/reference-matcher.ts";
 import { COLLECTION_ID, createRowsTable, indexPaths } from "../../../test/support/rows-table.ts";
+import { checksumOf } from "../../base/checksum.ts";
 import type { Json } from "../../protocol/json.ts";
 import { parseFilter } from "../filter/filter-parse.ts";
 import { rowsOf } from "../rows/row-source.ts";
@@ -32,7 +33,9 @@ function query(filter: Json, sort: string[] = [], rest: Partial<QueryRequest> = 
 test("[QUERY-5] records are the stored texts, untouched", () => {
   const text = '{"id":"x", "n":1.0,"s":"\\u0041"}';
   const other = createRowsTable([]);
-  other.prepare("INSERT INTO rows(collectionId, id, doc, state) VALUES (?, 'x', ?, 1)").run(COLLECTION_ID, text);
+  other
+    .prepare("INSERT INTO rows(collectionId, id, doc, doc_sum, state) VALUES (?, 'x', ?, ?, 1)")
+    .run(COLLECTION_ID, text, checksumOf(text));
   const result = runQuery(other, source, { filter: parseFilter({ n: 1, s: "A" }), sort: [] });
   expect(result.records).toEqual([text]);
 });
@@ -227,7 +230,8 @@ test("[INDEX-5] a read-only connection inside a Worker gives the same", async ()
   await Bun.write(file, db.serialize());
   const code = `
     import { Database } from "bun:sqlite";
-    import { parseFilter } from ${JSON.stringify(join(import.meta.dir, "../filter/filter-parse.ts"))};
+    import { checksumOf } from "../../base/checksum.ts";
+import { parseFilter } from ${JSON.stringify(join(import.meta.dir, "../filter/filter-parse.ts"))};
     import { parseSort } from ${JSON.stringify(join(import.meta.dir, "../value/sort.ts"))};
     import { rowsOf } from ${JSON.stringify(join(import.meta.dir, "../rows/row-source.ts"))};
     import { runQuery } from ${JSON.stringify(join(import.meta.dir, "run-query.ts"))};

@@ -8,7 +8,7 @@ import { findRows, type KeyWindow } from "../plan/key-window.ts";
 import { type PathIndex, type PlainAccess, planQuery, type QueryPlan, selectNarrow } from "../plan/query-plan.ts";
 import { ARRAY, KEPT_KEY, OWN_ENTRY } from "../rows/index-key.ts";
 import { RowReader } from "../rows/row-reader.ts";
-import { numbersById, type RowSource, selectFrom } from "../rows/row-source.ts";
+import { numbersById, ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import { idConditions, namesIds, type Sql, sameSql } from "../rows/sql-superset.ts";
 import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "../value/sort.ts";
 import { createTopK, type TopK } from "../value/top-k.ts";
@@ -143,7 +143,7 @@ class WindowFinder {
   #windowById(descending: boolean, offset: number, limit: number): Window {
     const { exact, may: all } = this.#plan.sql;
     const may = this.#everyRow && !namesIds(this.#filter) ? idConditions(this.#filter) : all;
-    const parts = { columns: "id, doc", conditions: [may], orderBy: descending ? "id DESC" : "id" };
+    const parts = { columns: ROW_COLUMNS, conditions: [may], orderBy: descending ? "id DESC" : "id" };
     if (exact && sameSql(may, all)) {
       const select = selectFrom(this.#source, { ...parts, limit: { limit, offset } });
       const records: string[] = [];
@@ -168,7 +168,7 @@ class WindowFinder {
     limit: number,
   ): Window {
     const select = selectFrom(this.#source, {
-      columns: "id, doc",
+      columns: ROW_COLUMNS,
       conditions: [],
       orderBy: descending ? "id DESC" : "id",
     });
@@ -205,7 +205,7 @@ class WindowFinder {
   /** Everything that may match goes through a heap that keeps offset + limit of it. */
   #windowByHeap(access: PlainAccess, offset: number, limit: number): Window {
     const { sql } = this.#plan;
-    const columns = "id, doc";
+    const columns = ROW_COLUMNS;
     const selects =
       access.kind === "byFilter"
         ? selectNarrow(this.#source, access.index, columns)
@@ -233,7 +233,7 @@ class WindowFinder {
     const wanted = offset + limit;
     const opaque = this.#heap(wanted);
     const may = this.#everyRow ? ALL : index.sql.may;
-    const parts = { columns: "id, doc", index: index.no };
+    const parts = { columns: ROW_COLUMNS, index: index.no };
     const isOpaque: Sql = { text: `${KEPT_KEY.text} >= ${ARRAY} AND ${OWN_ENTRY}`, params: [] };
     for (const { doc, parsed } of this.#reader.matching(
       selectFrom(this.#source, { ...parts, conditions: [isOpaque, may] }),
@@ -252,7 +252,7 @@ class WindowFinder {
       ? [index.span.low, index.span.high]
       : [{ text: `${KEPT_KEY.text} < ${ARRAY}`, params: [] }];
     const ordered = selectFrom(this.#source, {
-      columns: "id, doc",
+      columns: ROW_COLUMNS,
       index: index.no,
       conditions: [...within, { text: OWN_ENTRY, params: [] }, may],
       orderBy: `${KEPT_KEY.text}${first?.descending ? " DESC" : ""}${second ? "" : ", rid"}`,

@@ -1,7 +1,7 @@
 /** All matches by id ascending, as a pipeline reads them. */
 import type { NarrowIndex } from "../plan/query-plan.ts";
 import type { MatchedRow, RowReader } from "../rows/row-reader.ts";
-import { type RowSource, selectFrom } from "../rows/row-source.ts";
+import { ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import type { Sql } from "../rows/sql-superset.ts";
 
 /**
@@ -14,7 +14,7 @@ export function streamMatches(
   may: Sql,
   narrow: NarrowIndex | undefined,
 ): Iterable<MatchedRow> {
-  if (!narrow) return reader.matching(selectFrom(source, { columns: "id, doc", conditions: [may], orderBy: "id" }));
+  if (!narrow) return reader.matching(selectFrom(source, { columns: ROW_COLUMNS, conditions: [may], orderBy: "id" }));
   if (narrow.ranges.length === 0) return [];
   const parts = narrow.ranges.map((range) =>
     selectFrom(source, {

@@ -134,17 +134,19 @@ function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
   const { engine, acl } = space;
   const { parked, pendingBodies } = engine.store;
   const backlog = backlogOf(space);
+  const damaged = pendingBodies.damaged(QUARANTINE_SHOWN);
   return {
     parked: backlog.parkedCount,
     quarantined: [
+      ...damaged.map((id) => ({ id: cidFromDigest(id), refusal: refusal("change.damaged") })),
       ...parked.orphans(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map(({ id, waitKind, waitFor }) => ({
         id: cidFromDigest(id),
         refusal: inVain(waitKind, waitFor),
       })),
-      ...pendingBodies.inVain(PATIENCE_ROUNDS, QUARANTINE_SHOWN).map((id) => ({
-        id: cidFromDigest(id),
-        refusal: refusal("change.body_missing"),
-      })),
+      ...pendingBodies
+        .inVain(PATIENCE_ROUNDS, QUARANTINE_SHOWN)
+        .filter((id) => !damaged.some((other) => equalBytes(other, id)))
+        .map((id) => ({ id: cidFromDigest(id), refusal: refusal("change.body_missing") })),
       ...parked.quarantineList(QUARANTINE_SHOWN).map(({ id, refusal }) => ({ id: cidFromDigest(id), refusal })),
     ],
     unconfirmed: backlog.unconfirmedCount,

@@ -1,8 +1,8 @@
-import { bytesToHex } from "../../base/bytes.ts";
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { decodeCheckedChange, isDerivedRoot } from "../../change/codec/change-codec.ts";
 import { changeIdOf } from "../../change/codec/change-stub.ts";
-import { BODIES_GIVEN_UP } from "../../change/fold/object-deletions.ts";
 import type { StoredChange } from "../../store/change-table.ts";
+import { BODIES_GIVEN_UP } from "../../store/pending-body-table.ts";
 import type { Replica, ReplicaWrite, Taken, Unpublished } from "../replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
@@ -38,9 +38,16 @@ function unpublishedOf({ engine, accountKey }: ReplicaSource, limit: number): Un
   const foreignBefore = sync.hasForeign() ? foreignAncestors(engine, told) : () => [];
   return sync.unconfirmed("network", limit).flatMap(({ no, writer, id, bytes }) => {
     const how = { no, isOwn: writer === 0 || writer === own, isNobodys: writer === 0 };
+    if (!isWhatItWas(id, bytes)) {
+      engine.soundBytes(changes.byNo(no)!); // it is set aside
+      return [];
+    }
     return [...foreignBefore(id, bytes), bytes].map((each) => ({ ...how, bytes: each }));
   });
 }
+
+const isWhatItWas = (id: Uint8Array, bytes: Uint8Array): boolean =>
+  bytes.length > 0 && equalBytes(changeIdOf(bytes), id);
 
 /**
  * The changes before a given one whose writers have no change that counts: parents first, each once. None if there are too
@@ -58,7 +65,7 @@ function foreignAncestors({ store }: ReplicaSource["engine"], told: Set<string>)
         const name = bytesToHex(before);
         if (told.has(name) || found.has(name)) continue;
         const stored = store.changes.byId(before);
-        if (!stored || !store.sync.isForeign(stored.writer)) continue;
+        if (!stored || !store.sync.isForeign(stored.writer) || !isWhatItWas(stored.id, stored.bytes)) continue;
         found.set(name, stored);
         walk.push(stored);
       }

@@ -1,5 +1,6 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
+import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { type Pull, type PulledFrame, REPLICA_BOUNDS, type Replica } from "../replica.ts";
 import { byWriter, isForked, sameState, type WriterState, withinRange, writerKey } from "../version-vector.ts";
@@ -11,7 +12,7 @@ type PullSource = Pick<ReplicaSource, "engine" | "acl">;
 /** The part of a replica that serves others. */
 export const serving = (space: PullSource): Pick<Replica, "pull" | "changesNamed"> => ({
   pull: (request) => pullFrame(space, request),
-  changesNamed: (ids) => changesNamed(space.engine.store, ids),
+  changesNamed: (ids) => changesNamed(space.engine, ids),
 });
 
 /** Which changes of a writer the other lacks: all after a seq, or all whose ids it has not named. */
@@ -22,7 +23,11 @@ type Lacks = { readonly afterSeq: number } | { readonly except: ReadonlySet<stri
  * A derived root goes before the first change of its object.
  */
 function pullFrame(space: PullSource, request: Pull): PulledFrame {
-  const { store, objects } = space.engine;
+  const { store, objects, soundBytes } = space.engine;
+  const rootOf = (id: Uint8Array): Uint8Array | undefined => {
+    const stored = store.changes.byId(id);
+    return stored && soundBytes(stored);
+  };
   const { lacksByWriter, needIds } = lackingOf(space, request);
   if (needIds.length > 0) return { changes: [], next: request.cursor, withheld: 0, needIds };
   if (lacksByWriter.size === 0) return { changes: [], next: 0, withheld: 0, needIds };
@@ -40,21 +45,22 @@ function pullFrame(space: PullSource, request: Pull): PulledFrame {
       if (lacks && (!("afterSeq" in lacks) || seq > lacks.afterSeq)) {
         const change = store.changes.byNo(no)!;
         const id = bytesToHex(change.id);
-        if (!("except" in lacks) || !lacks.except.has(id)) {
+        const sound = soundBytes(change);
+        if (sound && (!("except" in lacks) || !lacks.except.has(id))) {
           // A change that waits for a key on the other side stands in its graph as a stub. If a stub is all that it has, it
           // gets the body.
           if (held.has(id) && !isStub(change.bytes)) withheld++;
           else {
             const object = objects.byNo(change.objectNo);
-            const root = object?.derived && !rootsSent.has(object.no) ? store.changes.byId(object.id) : undefined;
-            const size = change.bytes.length + (root?.bytes.length ?? 0);
+            const root = object?.derived && !rootsSent.has(object.no) ? rootOf(object.id) : undefined;
+            const size = change.bytes.length + (root?.length ?? 0);
             const full = bytes + size > REPLICA_BOUNDS.frameBytes || changes.length + 2 > REPLICA_BOUNDS.frameChanges;
             if (full && changes.length > 0) return { changes, next: at, withheld, needIds };
             if (root) {
               rootsSent.add(change.objectNo);
-              changes.push(root.bytes);
+              changes.push(root);
             }
-            changes.push(change.bytes);
+            changes.push(sound);
             bytes += size;
           }
         }
@@ -116,15 +122,19 @@ function firstLacking(store: SpaceStore, lacksByWriter: ReadonlyMap<number, Lack
 }
 
 /** Changes asked for by name, as many as fit into a frame. */
-function changesNamed(store: SpaceStore, ids: readonly Uint8Array[]): Uint8Array[] {
+function changesNamed(
+  { store, soundBytes }: Pick<ChangeEngine, "store" | "soundBytes">,
+  ids: readonly Uint8Array[],
+): Uint8Array[] {
   const changes: Uint8Array[] = [];
   let bytes = 0;
   for (const id of ids) {
     const change = store.changes.byId(id);
-    if (!change) continue;
-    bytes += change.bytes.length;
+    const sound = change && soundBytes(change);
+    if (!sound) continue;
+    bytes += sound.length;
     if (bytes > REPLICA_BOUNDS.frameBytes && changes.length > 0) break;
-    changes.push(change.bytes);
+    changes.push(sound);
   }
   return changes;
 }

@@ -1,13 +1,13 @@
 import type { Database } from "bun:sqlite";
 
 /** Raised when the tables below change; the index is then made anew. */
-export const INDEX_SCHEMA = 5;
+export const INDEX_SCHEMA = 6;
 
 /**
  * One database a space. `units` is what can be found, `ft` its words, `embeddings` its meaning by the hash of the text.
  * Everything can be made anew from the space's own database. A unit comes from a source, (collectionId, row) there; row 0 stands
  * for a whole collection. vector: 0 is not embedded, 1 waits to be, 2 is, 3 cannot be. parts: how many vectors it has. hash: of
- * the text, once somebody asked for it to be embedded.
+ * the text, once somebody asked for it to be embedded. sum: checksum of what does not change.
  */
 export function createIndexTables(db: Database): void {
   db.exec(`
@@ -15,7 +15,7 @@ export function createIndexTables(db: Database): void {
     CREATE TABLE IF NOT EXISTS units(
       id INTEGER PRIMARY KEY, collectionId INTEGER NOT NULL, row INTEGER NOT NULL, object TEXT NOT NULL, dataset TEXT NOT NULL,
       record TEXT NOT NULL, chunk INTEGER NOT NULL, scope TEXT NOT NULL, text TEXT NOT NULL, hash BLOB, vector INTEGER NOT NULL,
-      parts INTEGER NOT NULL DEFAULT 0);
+      parts INTEGER NOT NULL DEFAULT 0, sum INTEGER NOT NULL);
     CREATE INDEX IF NOT EXISTS units_by_source ON units(collectionId, row);
     CREATE INDEX IF NOT EXISTS units_by_object ON units(object);
     CREATE INDEX IF NOT EXISTS units_to_embed ON units(id) WHERE vector = 1;
@@ -27,7 +27,7 @@ export function createIndexTables(db: Database): void {
     INSERT INTO ft(ft, rank) VALUES('automerge', 8);
     -- A stem or a dictionary's word says less than the word itself, a place says nothing.
     INSERT INTO ft(ft, rank) VALUES('rank', 'bm25(1.0, 0.6, 0.0)');
-    CREATE TABLE IF NOT EXISTS embeddings(hash BLOB NOT NULL, part INTEGER NOT NULL, vector BLOB NOT NULL, PRIMARY KEY(hash, part)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS embeddings(hash BLOB NOT NULL, part INTEGER NOT NULL, vector BLOB NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY(hash, part)) WITHOUT ROWID;
     -- How often a text has ended the process that was to embed it.
     CREATE TABLE IF NOT EXISTS refused(hash BLOB PRIMARY KEY, tries INTEGER NOT NULL) WITHOUT ROWID;
   `);

@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
+import { checksumOf, checksumWith } from "../../base/checksum.ts";
 import { isDamage, openDatabase } from "../database.ts";
 import { createIndexTables, dropUnits, INDEX_SCHEMA } from "./index-schema.ts";
 
@@ -22,7 +23,7 @@ export interface StoredUnit extends IndexUnit {
 }
 
 /** What a text is found by: tokens joined by spaces, as UTF-8. Good until the next text is cut. */
-interface CutText {
+export interface CutText {
   readonly exact: Uint8Array;
   readonly words: Uint8Array;
 }
@@ -46,7 +47,7 @@ export type RebuildReason = "new" | "damaged" | "version" | "cuts";
 
 export type IndexStore = ReturnType<typeof createIndexStore>;
 
-interface RawUnit {
+export interface RawUnit {
   id: number;
   collectionId: number;
   row: number;
@@ -57,11 +58,21 @@ interface RawUnit {
   scope: string;
   text: string;
   vector: number;
+  sum: number;
+}
+
+/** What lies in an index is not what was put there. It is made anew of the space. */
+export class IndexDamagedError extends Error {
+  /** As SQLite says it of what it notices itself. */
+  readonly code = "SQLITE_CORRUPT";
+  constructor(what: string) {
+    super(`the search index is not what it was: ${what}`);
+  }
 }
 
 /** Only one thread of ours writes; another program that holds the file is not waited for long. */
 const BUSY_MS = 500;
-const COLUMNS = "id, collectionId, row, object, dataset, record, chunk, scope, text, vector";
+export const UNIT_COLUMNS = "id, collectionId, row, object, dataset, record, chunk, scope, text, vector, sum";
 /** Stands between the parts of a key; no text of ours holds it. */
 const APART = "\u0000";
 
@@ -134,22 +145,33 @@ function sampleOf(record: string, chunk: number): number {
   return ((hash ^ (hash >>> 15)) >>> 0) % SAMPLES;
 }
 
+/** The words of a unit's place. */
+export function placeOfUnit({ scope, object, dataset, record, chunk }: Omit<IndexUnit, "text" | "embed">): string {
+  return `${placeToken("scope", scope)} ${placeToken("object", object)} ${placeToken("dataset", dataset)} ${sampleToken(sampleOf(record, chunk))}`;
+}
+
+/** Checksum of all that stays of a unit for as long as it is there. */
+export function sumOfUnit(unit: Omit<RawUnit, "id" | "vector" | "sum">): number {
+  const { collectionId, row, object, dataset, record, chunk, scope, text } = unit;
+  return checksumWith(checksumOf([object, dataset, record, scope, text].join(APART)), collectionId, row, chunk);
+}
+
 function createIndexStore(db: Database, cut: (text: string) => CutText) {
   const getMeta = db.query<{ value: string }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, string]>("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)");
   const ofSource = db.query<RawUnit, [number, number]>(
-    `SELECT ${COLUMNS} FROM units WHERE collectionId = ? AND row = ?`,
+    `SELECT ${UNIT_COLUMNS} FROM units WHERE collectionId = ? AND row = ?`,
   );
-  const ofCollection = db.query<RawUnit, [number]>(`SELECT ${COLUMNS} FROM units WHERE collectionId = ?`);
-  const ofObject = db.query<RawUnit, [string]>(`SELECT ${COLUMNS} FROM units WHERE object = ?`);
+  const ofCollection = db.query<RawUnit, [number]>(`SELECT ${UNIT_COLUMNS} FROM units WHERE collectionId = ?`);
+  const ofObject = db.query<RawUnit, [string]>(`SELECT ${UNIT_COLUMNS} FROM units WHERE object = ?`);
   const ofDataset = db.query<RawUnit, [string, number, number]>(
-    `SELECT ${COLUMNS} FROM units WHERE dataset = ? AND row <= ? LIMIT ?`,
+    `SELECT ${UNIT_COLUMNS} FROM units WHERE dataset = ? AND row <= ? LIMIT ?`,
   );
   const byIds = db.query<RawUnit, [string]>(
-    `SELECT ${COLUMNS} FROM units WHERE id IN (SELECT value FROM json_each(?))`,
+    `SELECT ${UNIT_COLUMNS} FROM units WHERE id IN (SELECT value FROM json_each(?))`,
   );
-  const add = db.query<null, [number, number, string, string, string, number, string, string, number]>(
-    "INSERT INTO units(collectionId, row, object, dataset, record, chunk, scope, text, vector) VALUES(?,?,?,?,?,?,?,?,?)",
+  const add = db.query<null, [number, number, string, string, string, number, string, string, number, number]>(
+    "INSERT INTO units(collectionId, row, object, dataset, record, chunk, scope, text, vector, sum) VALUES(?,?,?,?,?,?,?,?,?,?)",
   );
   const drop = db.query<null, [number]>("DELETE FROM units WHERE id = ?");
   const addWords = db.query<null, [number, Uint8Array, Uint8Array, string]>(
@@ -192,23 +214,20 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
   /** Told of units that go, inside the same transaction. */
   const followers: UnitFollower[] = [];
 
-  const placeOf = (unit: IndexUnit): string => {
-    const { scope, object, dataset, record, chunk } = unit;
-    return `${placeToken("scope", scope)} ${placeToken("object", object)} ${placeToken("dataset", dataset)} ${sampleToken(sampleOf(record, chunk))}`;
-  };
-
-  const addUnit = (collectionId: number, row: number, unit: IndexUnit): void => {
+  const addUnit = (collectionId: number, row: number, given: IndexUnit): void => {
+    const unit = asStored(given);
     const { object, dataset, record, chunk, scope, text } = unit;
+    const sum = sumOfUnit({ collectionId, row, ...unit });
     const id = Number(
-      add.run(collectionId, row, object, dataset, record, chunk, scope, text, unit.embed ? 1 : 0).lastInsertRowid,
+      add.run(collectionId, row, object, dataset, record, chunk, scope, text, unit.embed ? 1 : 0, sum).lastInsertRowid,
     );
     const { exact, words } = cut(text);
-    addWords.run(id, exact, words, placeOf(unit));
+    addWords.run(id, exact, words, placeOfUnit(unit));
   };
 
   const dropUnit = (unit: StoredUnit): void => {
     const { exact, words } = cut(unit.text);
-    dropWords.run(unit.id, exact, words, placeOf(unit));
+    dropWords.run(unit.id, exact, words, placeOfUnit(unit));
     if (unit.embed) for (const follower of followers) follower.dropped(unit.id);
     if (unit.embed && followers.length === 0) noteStaleVectors();
     drop.run(unit.id);
@@ -262,7 +281,7 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     setSource(collectionId: number, row: number, units: readonly IndexUnit[]): number {
       const known = ofSource.all(collectionId, row);
       const old = new Map(known.map((unit) => [keyOf(unit), unit]));
-      const fresh = known.length === 0 ? units : units.filter((unit) => !old.delete(keyOf(unit)));
+      const fresh = known.length === 0 ? units : units.filter((unit) => !old.delete(keyOf(asStored(unit))));
       const moved = dropAll([...old.values()]);
       for (const unit of fresh) addUnit(collectionId, row, unit);
       return moved + fresh.length;
@@ -348,11 +367,26 @@ interface UnitFollower {
   undone(): void;
 }
 
+/** What SQLite gives back of texts that are not well-formed is another text: it is cut, and summed up, as that. */
+function asStored(unit: IndexUnit): IndexUnit {
+  const { object, dataset, record, scope, text } = unit;
+  if ([object, dataset, record, scope, text].every((each) => each.isWellFormed())) return unit;
+  return {
+    ...unit,
+    object: object.toWellFormed(),
+    dataset: dataset.toWellFormed(),
+    record: record.toWellFormed(),
+    scope: scope.toWellFormed(),
+    text: text.toWellFormed(),
+  };
+}
+
 function keyOf(unit: IndexUnit | RawUnit): string {
   const embed = "vector" in unit ? unit.vector !== 0 : unit.embed;
   return [unit.object, unit.dataset, unit.record, unit.chunk, unit.scope, embed, unit.text].join(APART);
 }
 
-function toUnit({ vector, ...unit }: RawUnit): StoredUnit {
+function toUnit({ vector, sum, ...unit }: RawUnit): StoredUnit {
+  if (sumOfUnit(unit) !== sum) throw new IndexDamagedError("a text");
   return { ...unit, embed: vector !== 0 };
 }

@@ -2,6 +2,7 @@
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { StoredFileError } from "../../protocol/storage-fault.ts";
 import { isDamage, openReader } from "../database.ts";
+import { docSumOf } from "../row-sums.ts";
 
 export interface LogEntry {
   readonly seq: number;
@@ -32,6 +33,20 @@ export class SourceDamagedError extends StoredFileError {
   }
 }
 
+interface RawRow extends SourceRow {
+  readonly doc_sum: number;
+}
+
+/**
+ * A text that the disk changed is left out. Whoever repairs the row writes the text that it was, and the log of rows says so:
+ * then it is read.
+ */
+function soundRow(row: RawRow | null): SourceRow | undefined {
+  if (!row) return undefined;
+  const { doc_sum, ...rest } = row;
+  return rest.doc === null || docSumOf(rest.doc) === doc_sum ? rest : { ...rest, doc: null };
+}
+
 export type SpaceSource = ReturnType<typeof openSpaceSource>;
 
 export function openSpaceSource(path: string) {
@@ -43,20 +58,20 @@ export function openSpaceSource(path: string) {
   const after = db.query<LogEntry, [number, number]>(
     "SELECT seq, row, collectionId FROM row_log WHERE seq > ? ORDER BY seq LIMIT ?",
   );
-  const byNo = db.query<SourceRow, [number]>(
-    "SELECT no, collectionId, id, CASE state WHEN 1 THEN doc END AS doc FROM rows WHERE no = ?",
+  const byNo = db.query<RawRow, [number]>(
+    "SELECT no, collectionId, id, CASE state WHEN 1 THEN doc END AS doc, doc_sum FROM rows WHERE no = ?",
   );
-  const objectRow = db.query<SourceRow, [string]>(
-    "SELECT no, collectionId, id, CASE state WHEN 1 THEN doc END AS doc FROM rows WHERE collectionId = 0 AND id = ?",
+  const objectRow = db.query<RawRow, [string]>(
+    "SELECT no, collectionId, id, CASE state WHEN 1 THEN doc END AS doc, doc_sum FROM rows WHERE collectionId = 0 AND id = ?",
   );
   const collection = db.query<{ id: Uint8Array; deleted: number; dataset: string }, [number]>(
     "SELECT o.id, o.deleted, d.name AS dataset FROM collections c JOIN objects o ON o.no = c.objectNo JOIN datasets d ON d.no = c.datasetNo WHERE c.no = ?",
   );
-  const docs = db.query<{ doc: string }, [number]>(
-    "SELECT doc FROM rows WHERE collectionId = ? AND state = 1 ORDER BY id",
+  const docs = db.query<{ doc: string; doc_sum: number }, [number]>(
+    "SELECT doc, doc_sum FROM rows WHERE collectionId = ? AND state = 1 ORDER BY id",
   );
-  const below = db.query<SourceRow, [number, number]>(
-    "SELECT no, collectionId, id, doc FROM rows WHERE no < ? AND state = 1 ORDER BY no DESC LIMIT ?",
+  const below = db.query<RawRow, [number, number]>(
+    "SELECT no, collectionId, id, doc, doc_sum FROM rows WHERE no < ? AND state = 1 ORDER BY no DESC LIMIT ?",
   );
   const collectionsBelow = db.query<{ no: number }, [number, string, number]>(
     "SELECT c.no FROM collections c JOIN datasets d ON d.no = c.datasetNo WHERE c.no < ? AND d.name = ? ORDER BY c.no DESC LIMIT ?",
@@ -73,17 +88,18 @@ export function openSpaceSource(path: string) {
       return { first: found?.first ?? 0, last: found?.last ?? 0 };
     },
     entriesAfter: (seq: number, limit: number): LogEntry[] => after.all(seq, limit),
-    row: (no: number): SourceRow | undefined => byNo.get(no) ?? undefined,
+    row: (no: number): SourceRow | undefined => soundRow(byNo.get(no)),
     /** The row of an object in the collection of all objects. */
-    objectRow: (objectId: string): SourceRow | undefined => objectRow.get(objectId) ?? undefined,
+    objectRow: (objectId: string): SourceRow | undefined => soundRow(objectRow.get(objectId)),
     collection(no: number): SourceCollection | undefined {
       const found = collection.get(no);
       if (!found) return undefined;
       return { no, object: cidFromDigest(found.id), dataset: found.dataset, deleted: found.deleted === 1 };
     },
-    docsOf: (no: number): string[] => docs.all(no).map((row) => row.doc),
+    docsOf: (no: number): string[] =>
+      docs.all(no).flatMap(({ doc, doc_sum }) => (docSumOf(doc) === doc_sum ? [doc] : [])),
     /** Live rows with smaller numbers, newest first. */
-    rowsBelow: (no: number, limit: number): SourceRow[] => below.all(no, limit),
+    rowsBelow: (no: number, limit: number): SourceRow[] => below.all(no, limit).flatMap((row) => soundRow(row) ?? []),
     /** Collections of a dataset with smaller numbers, newest first. */
     collectionsBelow: (no: number, dataset: string, limit: number): number[] =>
       collectionsBelow.all(no, dataset, limit).map((row) => row.no),

@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { checksumOf } from "../../base/checksum.ts";
 import { loadSqliteVec } from "../sqlite-vec.ts";
 import type { IndexStore } from "./index-store.ts";
 import { createSignScan, type SignScan } from "./sign-scan.ts";
@@ -89,8 +90,8 @@ function createVectorTable(store: IndexStore, model: VectorModel, signsFrom: num
   const known = db.query<{ vector: Uint8Array }, [Uint8Array]>(
     "SELECT vector FROM embeddings WHERE hash = ? ORDER BY part",
   );
-  const keep = db.query<null, [Uint8Array, number, Uint8Array]>(
-    "INSERT OR REPLACE INTO embeddings(hash, part, vector) VALUES(?, ?, ?)",
+  const keep = db.query<null, [Uint8Array, number, Uint8Array, number]>(
+    "INSERT OR REPLACE INTO embeddings(hash, part, vector, sum) VALUES(?, ?, ?, ?)",
   );
   const partsOf = db.query<{ parts: number }, [number]>("SELECT parts FROM units WHERE id = ?");
   const setState = db.query<null, [number, number, number]>("UPDATE units SET vector = ?, parts = ? WHERE id = ?");
@@ -186,8 +187,10 @@ function createVectorTable(store: IndexStore, model: VectorModel, signsFrom: num
       store.transaction(() => {
         for (const { hash: hex, vectors } of texts) {
           const hash = Buffer.from(hex, "hex");
-          for (const [part, { bytes, bits }] of vectors.entries())
-            keep.run(hash, part, Buffer.concat([bytesOf(bytes), bits]));
+          for (const [part, { bytes, bits }] of vectors.entries()) {
+            const vector = Buffer.concat([bytesOf(bytes), bits]);
+            keep.run(hash, part, vector, checksumOf(vector));
+          }
           for (const { id } of waitingFor.all(hash)) reuse(id, hash);
         }
       });

@@ -1,0 +1,55 @@
+import { equalBytes } from "../../base/bytes.ts";
+import { cidFromDigest } from "../../crypto/cid.ts";
+import { CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
+import { BODIES_GIVEN_UP } from "../../store/pending-body-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { changeIdOf, kindOf, LOST_BYTES } from "../codec/change-stub.ts";
+import type { OnRepair } from "../ports.ts";
+import type { ObjectCache } from "./object-cache.ts";
+
+/** Changes whose bytes are not those that their ids are hashes of any more. */
+export type DamagedChanges = ReturnType<typeof createDamagedChanges>;
+
+export function createDamagedChanges(deps: {
+  store: Pick<SpaceStore, "db" | "changes" | "pendingBodies" | "history" | "putMeta">;
+  objects: Pick<ObjectCache, "byNo" | "rootOf">;
+  onRepair: OnRepair;
+}) {
+  const { store, objects, onRepair } = deps;
+  const { db, changes, pendingBodies, history } = store;
+
+  const isSound = ({ id, bytes, kind }: Pick<StoredChange, "id" | "bytes" | "kind">): boolean =>
+    (bytes.length === 0 && kind === CHANGE_STUB) || equalBytes(changeIdOf(bytes), id);
+
+  /** A root is kept twice. */
+  const rootAgain = ({ id, objectNo }: StoredChange): Uint8Array | undefined => {
+    const root = objects.rootOf(objectNo);
+    return root && equalBytes(changeIdOf(root), id) ? root : undefined;
+  };
+
+  return {
+    isSound,
+    /**
+     * If a change is damaged, its bytes are given up; what records were folded with it they keep. It counts as one whose body is
+     * missed: whoever has it is asked for it. Answers whether it was.
+     */
+    setAside(stored: StoredChange): boolean {
+      if (isSound(stored)) return false;
+      const { no, objectNo, id, lamport } = stored;
+      const root = rootAgain(stored);
+      db.transaction(() => {
+        if (root) return changes.setBytes(no, root, kindOf(root), stored.datasetNo);
+        changes.setBytes(no, LOST_BYTES, CHANGE_STUB, 0);
+        history.hide(objectNo, lamport, no);
+        history.amended(objectNo);
+        if (objects.byNo(objectNo)?.deleted) return;
+        pendingBodies.put(no, objectNo, "body", id);
+        store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
+      })();
+      const facts = { change: cidFromDigest(id), objectId: objects.byNo(objectNo)?.idText };
+      if (root) onRepair("a root was damaged on the disk: its copy took its place", facts);
+      else onRepair("a change was damaged on the disk: whoever has it is asked for it", facts);
+      return true;
+    },
+  };
+}

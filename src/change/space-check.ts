@@ -1,0 +1,100 @@
+import type { StoredChange } from "../store/change-table.ts";
+import { OBJECTS_COLLECTION } from "../store/row-table.ts";
+import type { SpaceStore } from "../store/space-store.ts";
+import { decodeCheckedChange, isDerivedRoot } from "./codec/change-codec.ts";
+import type { DamagedChanges } from "./graph/damaged-changes.ts";
+import type { ObjectCache } from "./graph/object-cache.ts";
+import type { OnRepair } from "./ports.ts";
+
+/** How many of them are looked at before the time is. */
+const PAGE = 50;
+
+/** What is looked at, in this order: rows are made anew of changes that were found good. */
+const PARTS = ["changes", "rows", "checkpoints", "locals"] as const;
+
+/** How far a pass over a space has come: behind which number of which part. */
+export interface CheckPlace {
+  readonly part: (typeof PARTS)[number];
+  readonly after: number;
+}
+
+export const CHECK_BEGIN: CheckPlace = { part: "changes", after: 0 };
+
+interface SpaceCheckDeps {
+  store: Pick<SpaceStore, "changes" | "rows" | "queryIndexes" | "schema">;
+  objects: Pick<ObjectCache, "byId" | "byNo">;
+  damaged: DamagedChanges;
+  onRepair: OnRepair;
+  /** Folds everything of an object anew, soon. */
+  rebuild(objectNo: number): void;
+}
+
+/**
+ * Goes over what is stored and repairs what the disk changed, whether anybody reads it or not. A step is a page; between two,
+ * others write.
+ */
+export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild }: SpaceCheckDeps) {
+  const { changes, rows, queryIndexes, schema } = store;
+
+  /** What stands beside a change's bytes must be what they say, for the fold goes by that. */
+  const checkColumns = (stored: StoredChange): void => {
+    if (stored.bytes.length === 0) return;
+    const change = decodeCheckedChange(stored.bytes, stored.id);
+    if (isDerivedRoot(change)) return;
+    const { header } = change;
+    const writer = changes.writer(header.author, header.writer);
+    const object = objects.byId(header.object ?? stored.id);
+    if (!writer || !object) return;
+    const said = {
+      objectNo: object.no,
+      lamport: header.lamport,
+      writer: writer.no,
+      seq: header.seq,
+      timeMs: header.time,
+    };
+    if (Object.entries(said).every(([name, value]) => stored[name as keyof typeof said] === value)) return;
+    changes.setPlace(stored.no, said);
+    rebuild(object.no);
+    onRepair("the place of a change was damaged on the disk: it was read from its bytes again", {
+      objectId: object.idText,
+    });
+  };
+
+  const pages: Record<CheckPlace["part"], (after: number) => number | undefined> = {
+    changes(after) {
+      const page = changes.after(after, PAGE);
+      for (const stored of page) if (!damaged.setAside(stored)) checkColumns(stored);
+      return page.length < PAGE ? undefined : page.at(-1)?.no;
+    },
+    rows(after) {
+      const page = rows.pageUnchecked(after, PAGE);
+      for (const { no, collectionId, id, isSound } of page) {
+        if (!isSound || !rows.isKeyed(no, collectionId, id)) rows.repair(no);
+        else if (queryIndexes.mend(collectionId, no))
+          onRepair("keys that queries search by were damaged on the disk: they were taken anew", { recordId: id });
+        if (collectionId === OBJECTS_COLLECTION && schema.mendLinks(no))
+          onRepair("links of an object were damaged on the disk: they were taken anew", { objectId: id });
+      }
+      return page.length < PAGE ? undefined : page.at(-1)?.no;
+    },
+    checkpoints(after) {
+      const { last, damaged: count } = rows.checkCheckpoints(after, PAGE);
+      if (count > 0) onRepair("checkpoints were damaged on the disk: they are done without", { count });
+      return last;
+    },
+    locals(after) {
+      if (after === 0) rows.markLocals();
+      const { last, rows: numbers } = rows.damagedLocals(after, PAGE);
+      for (const no of numbers) rows.repair(no);
+      return last;
+    },
+  };
+
+  /** One page from a place on. Answers where the next one begins; undefined when all was gone over. */
+  return ({ part, after }: CheckPlace): CheckPlace | undefined => {
+    const last = pages[part](after);
+    if (last !== undefined) return { part, after: last };
+    const next = PARTS[PARTS.indexOf(part) + 1];
+    return next && { part: next, after: 0 };
+  };
+}

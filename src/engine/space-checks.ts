@@ -1,0 +1,175 @@
+import { equalBytes } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
+import type { Service } from "../base/service.ts";
+import { CHECK_BEGIN, type CheckPlace } from "../change/space-check.ts";
+import { sha256 } from "../crypto/hash.ts";
+import type { ReaderPool } from "../query/readers/reader-pool.ts";
+import type { Space } from "../space/space.ts";
+import type { AccountStore } from "../store/account-store.ts";
+
+/** A stretch of looking, and how much longer the rest after it is: a tenth of a processor at most. */
+const SLICE_MS = 2;
+const REST_TIMES = 9;
+const LEAST_REST_MS = 10;
+/** How often it is seen whether a space is due, and how far a pass has come is stored. */
+const LOOK_MS = 60 * 60 * 1000;
+const NOTE_MS = 10_000;
+/** Where a pass over a space that did not end goes on. */
+const PLACE_KEY = "check";
+
+interface SpaceChecksDeps {
+  /** After so long a space is gone over again. */
+  everyMs: number;
+  /** The spaces that are kept here. */
+  ids(): SpaceId[];
+  /** Runs something over a space that stays open meanwhile. */
+  use(spaceId: SpaceId, run: (space: Space) => Promise<void>): Promise<void>;
+  /** Goes over what a space is searched by. */
+  checkIndex(spaceId: SpaceId): Promise<void>;
+  account: Pick<AccountStore, "checkedMs" | "setCheckedMs">;
+  readers: Pick<ReaderPool, "run">;
+  clock: Clock;
+  log: Log;
+}
+
+/**
+ * Goes over what is stored of each space, slowly and now and then, so that what the disk changed is found while others still
+ * have what it was, whether anybody reads it or not. What follows from something else is made anew; the log names the rest.
+ */
+export function createSpaceChecks(deps: SpaceChecksDeps): Service {
+  const { everyMs, account, readers, clock, log } = deps;
+  let stopped = false;
+  const isStopped = (): boolean => stopped;
+  /** Ends the rest that is taken. */
+  let wake = (): void => {};
+  const rest = (ms: number): Promise<void> =>
+    new Promise((resolve) => {
+      if (isStopped()) return resolve();
+      const end = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      const timer = setTimeout(end, ms);
+      wake = end;
+    });
+  let running = Promise.resolve();
+
+  const pass = async (): Promise<void> => {
+    for (const spaceId of deps.ids()) {
+      if (isStopped()) return;
+      if (clock.nowMs() - account.checkedMs(spaceId) < everyMs) continue;
+      try {
+        await deps.use(spaceId, (space) => checkSpace(space));
+        await deps.checkIndex(spaceId);
+      } catch (err) {
+        log.error("what is stored of a space could not be gone over", { spaceId, err });
+      }
+      if (!isStopped()) account.setCheckedMs(spaceId, clock.nowMs());
+    }
+  };
+
+  const checkSpace = async (space: Space): Promise<void> => {
+    mendRecords(space);
+    await checkRows(space);
+    for (const table of space.engine.store.tables()) {
+      if (isStopped()) return;
+      await checkTable(space, table);
+    }
+    await checkCounts(space);
+  };
+
+  /** Records of rights, of which memory holds the log. */
+  const mendRecords = ({ id, acl, engine }: Space): void => {
+    const held = acl.records();
+    for (const stored of engine.store.aclRecords()) {
+      const record = held[stored.pos];
+      if (!record || (equalBytes(stored.id, record.id) && equalBytes(sha256(stored.bytes), record.id))) continue;
+      engine.store.mendAclRecord(stored.pos, record.id, record.bytes);
+      log.warn("a record of rights was damaged on the disk: it was written again", {
+        spaceId: id,
+        position: stored.pos,
+      });
+    }
+  };
+
+  /** Changes and what follows from them, a slice at a time. */
+  const checkRows = async ({ engine }: Space): Promise<void> => {
+    const { store } = engine;
+    let notedMs = performance.now();
+    let place: CheckPlace | undefined = placeIn(store.meta(PLACE_KEY));
+    while (place && !isStopped() && !engine.closing()) {
+      const begun = performance.now();
+      while (place && performance.now() - begun < SLICE_MS) place = engine.check(place);
+      if (place && begun - notedMs > NOTE_MS) {
+        notedMs = begun;
+        await note(engine, place);
+      }
+      await rest(Math.max(LEAST_REST_MS, (performance.now() - begun) * REST_TIMES));
+    }
+    if (!engine.closing()) await note(engine, place);
+  };
+
+  const note = (engine: Space["engine"], place: CheckPlace | undefined): Promise<void> =>
+    engine.background(() =>
+      place ? engine.store.putMeta(PLACE_KEY, Buffer.from(JSON.stringify(place))) : engine.store.dropMeta(PLACE_KEY),
+    );
+
+  /** SQLite's own structure. */
+  const checkTable = async ({ id, engine }: Space, table: string): Promise<void> => {
+    const { store } = engine;
+    const look = () => readers.run(store.path, { kind: "tableCheck", table });
+    const faults = await look();
+    if (faults.length === 0 || engine.closing()) return;
+    store.reindex(table);
+    const left = await look();
+    const facts = { spaceId: id, table, faults: left.length > 0 ? left : faults };
+    if (left.length === 0)
+      log.warn("indexes of a space's database were damaged on the disk: they were made anew", facts);
+    else
+      log.error("a space's database is damaged: move it away, and what others have of the space comes back", {
+        ...facts,
+        path: store.path,
+      });
+  };
+
+  const checkCounts = async ({ id, engine }: Space): Promise<void> => {
+    const { store } = engine;
+    if (isStopped() || engine.closing()) return;
+    const { collections, indexes } = await readers.run(store.path, { kind: "countCheck" });
+    if (collections.length + indexes.length === 0 || engine.closing()) return;
+    await engine.background(() => {
+      for (const no of collections) store.rows.recount(no);
+      for (const no of indexes) {
+        const index = store.queryIndexes.byNo(no);
+        if (index) store.queryIndexes.retire(index);
+      }
+    });
+    log.warn("counts or keys of a space's database were damaged on the disk: they are made anew", {
+      spaceId: id,
+      collections,
+      indexes,
+    });
+  };
+
+  return {
+    name: "space checks",
+    start() {
+      running = (async () => {
+        for (; !isStopped(); await rest(Math.min(everyMs, LOOK_MS))) await pass();
+      })().catch((err: unknown) => log.error("going over what is stored failed", { err }));
+    },
+    async stop() {
+      stopped = true;
+      wake();
+      await running;
+    },
+  };
+}
+
+function placeIn(note: Uint8Array | undefined): CheckPlace {
+  if (!note) return CHECK_BEGIN;
+  const { part, after } = JSON.parse(Buffer.from(note).toString()) as CheckPlace;
+  return { part, after };
+}

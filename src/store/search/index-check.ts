@@ -1,0 +1,88 @@
+import type { Database } from "bun:sqlite";
+import { checksumOf } from "../../base/checksum.ts";
+import { openReader } from "../database.ts";
+import { type CutText, IndexDamagedError, placeOfUnit, type RawUnit, sumOfUnit, UNIT_COLUMNS } from "./index-store.ts";
+
+const BELOW = 2 ** 47;
+/** As the tokenizer `ascii` of FTS5 parts texts. */
+const TOKENS = /[0-9A-Za-z\u0080-\uffff]+/g;
+const COLUMNS = ["exact", "words", "place"] as const;
+/** Rows between two moments at which others get their turn. */
+const ROWS_A_STEP = 500;
+
+/** One number for where all words stand, in whatever order they are met. */
+function createWordSum() {
+  let sum = 0;
+  let lastTerm = "";
+  let lastSum = checksumOf(lastTerm);
+  return {
+    add(term: string, unit: number, column: number, offset: number): void {
+      if (term !== lastTerm) [lastTerm, lastSum] = [term, checksumOf(term)];
+      sum = (sum + lastSum + unit * 31 + column * 1_000_003 + offset * 7) % BELOW;
+    },
+    value: () => sum,
+  };
+}
+
+/**
+ * Compares all of an index with its own checksums, and its words with those that its units are cut into: FTS5 keeps no texts
+ * here, and finds by itself only what is out of order. On one snapshot, over a connection of its own, a step at a time.
+ * @throws IndexDamagedError, or SQLite's own error
+ */
+export function* checkIndex(path: string, cut: (text: string) => CutText): Generator<void, void> {
+  const db = openReader(path);
+  try {
+    db.exec("PRAGMA query_only = OFF"); // for a table in memory: the file was opened to be read alone
+    db.exec("CREATE VIRTUAL TABLE temp.ft_terms USING fts5vocab(main, ft, instance)");
+    db.exec("BEGIN");
+    const due = yield* sumOfUnits(db, cut);
+    const found = yield* sumOfWords(db);
+    if (due !== found) throw new IndexDamagedError("its words");
+    yield* checkEmbeddings(db);
+  } finally {
+    db.close();
+  }
+}
+
+function* sumOfUnits(db: Database, cut: (text: string) => CutText): Generator<void, number> {
+  const words = createWordSum();
+  let rows = 0;
+  for (const unit of db.query<RawUnit, []>(`SELECT ${UNIT_COLUMNS} FROM units ORDER BY id`).iterate()) {
+    if (sumOfUnit(unit) !== unit.sum) throw new IndexDamagedError("a text");
+    const texts = cut(unit.text);
+    const columns = [textOf(texts.exact), textOf(texts.words), placeOfUnit(unit)];
+    for (const [column, text] of columns.entries())
+      for (const [offset, token] of (lowered(text).match(TOKENS) ?? []).entries())
+        words.add(token, unit.id, column, offset);
+    if (++rows % ROWS_A_STEP === 0) yield;
+  }
+  return words.value();
+}
+
+/** As that tokenizer does: letters of ASCII alone. */
+const lowered = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+const decoder = new TextDecoder();
+const textOf = (bytes: Uint8Array): string => decoder.decode(bytes);
+
+function* sumOfWords(db: Database): Generator<void, number> {
+  const words = createWordSum();
+  let rows = 0;
+  const all = db.query<{ term: string; doc: number; col: (typeof COLUMNS)[number]; offset: number }, []>(
+    `SELECT term, doc, col, "offset" FROM temp.ft_terms`,
+  );
+  for (const { term, doc, col, offset } of all.iterate()) {
+    words.add(term, doc, COLUMNS.indexOf(col), offset);
+    if (++rows % (10 * ROWS_A_STEP) === 0) yield;
+  }
+  return words.value();
+}
+
+function* checkEmbeddings(db: Database): Generator<void, void> {
+  let rows = 0;
+  for (const { vector, sum } of db
+    .query<{ vector: Uint8Array; sum: number }, []>("SELECT vector, sum FROM embeddings")
+    .iterate()) {
+    if (checksumOf(vector) !== sum) throw new IndexDamagedError("what a text means");
+    if (++rows % ROWS_A_STEP === 0) yield;
+  }
+}
