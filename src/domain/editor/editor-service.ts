@@ -4,7 +4,6 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { refusalText } from "../../protocol/refusals.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { createBlockRenderer } from "./block-render.ts";
 import { createDocumentCache } from "./document-cache.ts";
@@ -161,13 +160,6 @@ export function createEditorService(deps: EditorServiceDeps) {
           { dataset: EDITOR_DATASET, records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "", value }] }] },
           EDITOR_RULES,
         );
-        const [drop] = appended.rejections;
-        if (drop)
-          throw svcError(
-            "dataset.validation",
-            { dataset: EDITOR_DATASET, reason: refusalText(drop.refusal) },
-            `The block is refused: ${refusalText(drop.refusal)}`,
-          );
         return toWriteResult(appended);
       });
     },
@@ -188,7 +180,8 @@ export function createEditorService(deps: EditorServiceDeps) {
           ...unset.map((path) => ({ type: "$unset" as const, path })),
         ];
         if (ops.length === 0) return { versionId: "", changeId: "", recordIds: [blockId] };
-        const appended = tx.append(object, { dataset: EDITOR_DATASET, records: [{ id: blockId, ops }] }, EDITOR_RULES);
+        const body = { dataset: EDITOR_DATASET, records: [{ id: blockId, ops }] };
+        const appended = tx.appendPartly(object, body, EDITOR_RULES);
         const result = toWriteResult(appended);
         return appended.effective ? result : tx.rollBackWith(result);
       });

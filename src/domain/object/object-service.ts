@@ -7,7 +7,6 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { refusalText } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/value/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { type SchemaPort, TYPE_MARKER } from "../type/port.ts";
@@ -225,7 +224,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
           : { type: "$set", path: `${typeId}.${property}`, value },
     );
     return toWriteResult(
-      tx.append(object, { dataset: OBJECTS_DATASET, records: [{ id: objectId, ops }] }, OBJECT_RULES),
+      tx.appendPartly(object, { dataset: OBJECTS_DATASET, records: [{ id: objectId, ops }] }, OBJECT_RULES),
     );
   }
 
@@ -237,15 +236,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
 
   function fill(tx: WriteTx, object: ObjectEntry, fields: JsonObject): WriteResult {
     const record = { id: "", upsert: true, ops: [{ type: "$set" as const, path: "", value: fields }] };
-    const appended = tx.append(object, { dataset: OBJECTS_DATASET, records: [record] }, OBJECT_RULES);
-    const [drop] = appended.rejections;
-    if (drop)
-      throw svcError(
-        "dataset.validation",
-        { dataset: OBJECTS_DATASET, reason: refusalText(drop.refusal) },
-        `The object cannot be created: ${refusalText(drop.refusal)}`,
-      );
-    return toWriteResult(appended);
+    return toWriteResult(tx.append(object, { dataset: OBJECTS_DATASET, records: [record] }, OBJECT_RULES));
   }
 }
 
