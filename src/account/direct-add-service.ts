@@ -8,7 +8,6 @@ import type { AclSecrets } from "./acl-secrets.ts";
 import type { DirectAdd } from "./space-claims.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
-import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 /** Spaces to which somebody added this account without asking: they wait for an answer (SPACE-5). */
@@ -49,7 +48,7 @@ export function createDirectAddService(deps: {
       if (isOver && !deps.isKnown(adder) && spaces.list("invite_pending").length >= LIMITS.pendingSpaces) return false;
       await deps.secrets.keepPlace(spaceId, transportSecret, adder);
       if (!isOver && known["spaceType"] === SPACE_TYPE) return true;
-      await tech.set(SPACES_RULES, spaceId, {
+      await tech.setSpaceRow(spaceId, {
         ...(isOver ? { status: "invite_pending" } : {}),
         ...(known?.["spaceType"] === SPACE_TYPE ? {} : { spaceType: SPACE_TYPE }),
         ...(name ? { name } : {}),
@@ -59,7 +58,7 @@ export function createDirectAddService(deps: {
 
     /** Accepts, also after a decline. `loaded` says whether the space is here. */
     async accept(spaceId: SpaceId): Promise<{ info: SpaceInfo; loaded: boolean }> {
-      if (spaceStatusOf(row(spaceId)) !== "active") await tech.set(SPACES_RULES, spaceId, { status: "active" });
+      if (spaceStatusOf(row(spaceId)) !== "active") await tech.setSpaceRow(spaceId, { status: "active" });
       const loaded = spaces.isHere(spaceId);
       if (loaded) await spaces.open(spaceId);
       return { info: spaceInfoOf(spaces.rowOf(spaceId)), loaded };
@@ -69,7 +68,7 @@ export function createDirectAddService(deps: {
     async decline(spaceId: SpaceId): Promise<void> {
       const status = spaceStatusOf(row(spaceId));
       if (status === "active") throw svcError("space.not_invite_pending", { spaceId, status });
-      if (status !== "invite_declined") await tech.set(SPACES_RULES, spaceId, { status: "invite_declined" });
+      if (status !== "invite_declined") await tech.setSpaceRow(spaceId, { status: "invite_declined" });
     },
   };
 }

@@ -175,7 +175,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     }
     if (status === "joining") return;
     const spaceType = row?.["spaceType"] ? {} : { spaceType: SPACE_TYPE };
-    await tech.set(SPACES_RULES, spaceId, { status: "joining", ...spaceType }, { ownRole: "none" });
+    await tech.setSpaceRow(spaceId, { status: "joining", ...spaceType }, { ownRole: "none" });
   };
 
   /** Takes in the newest ACL log that anybody who is reached has; the token says where to look. */

@@ -13,7 +13,6 @@ import { writePairProfile } from "../space/pair-profiles.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
-import { SPACES_RULES } from "./tech-datasets.ts";
 import type { SpaceStatus, TechSpace } from "./tech-space.ts";
 
 /** Names, description and icon that somebody gave of the other participant. */
@@ -64,7 +63,7 @@ export function createOneToOneService(deps: {
       for (const field of ["name", "description", "iconCid", "settings"])
         if (hint[field] !== undefined) fields[field] = hint[field];
     }
-    await tech.set(SPACES_RULES, spaceId, fields);
+    await tech.setSpaceRow(spaceId, fields);
     store.dropPendingSpace(spaceId);
   };
 

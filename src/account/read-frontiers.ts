@@ -30,17 +30,18 @@ export function createReadFrontiers(tech: TechSpace): ReadFrontiers {
       return typeof seq === "number" && seq >= origin.seq;
     },
     async advance(spaceId, objectId, origins) {
-      const known = writersOf(objectId);
-      const fields: JsonObject = {};
-      for (const { writer, seq } of origins) {
-        const before = Math.max(
-          (known[writer] as number | undefined) ?? 0,
-          (fields[`writers.${writer}`] as number | undefined) ?? 0,
-        );
-        if (seq > before) fields[`writers.${writer}`] = seq;
-      }
-      if (Object.keys(fields).length === 0) return;
-      await tech.set(READ_FRONTIERS_RULES, objectId, Object.keys(known).length === 0 ? { spaceId, ...fields } : fields);
+      await tech.set(READ_FRONTIERS_RULES, objectId, (row) => {
+        const known = (row?.["writers"] ?? {}) as JsonObject;
+        const fields: JsonObject = {};
+        for (const { writer, seq } of origins) {
+          const before = Math.max(
+            (known[writer] as number | undefined) ?? 0,
+            (fields[`writers.${writer}`] as number | undefined) ?? 0,
+          );
+          if (seq > before) fields[`writers.${writer}`] = seq;
+        }
+        return Object.keys(known).length === 0 && Object.keys(fields).length > 0 ? { spaceId, ...fields } : fields;
+      });
     },
     onMoved: (listener) =>
       tech.space.engine.onCommit((batch) => {

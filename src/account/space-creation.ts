@@ -14,7 +14,6 @@ import type { AccountStore } from "../store/account-store.ts";
 import type { SpacePaths } from "./space-files.ts";
 import type { SpaceRoots } from "./space-roots.ts";
 import { pushKeys } from "./space-row.ts";
-import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 /** An intent to create a space: everything that finishing it needs. */
@@ -64,8 +63,7 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
     });
     deps.crashPoint("space-create:space");
     const row = tech.spaceRow(spaceId);
-    await tech.set(
-      SPACES_RULES,
+    await tech.setSpaceRow(
       spaceId,
       row
         ? {}

@@ -78,7 +78,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     if (!ending) return;
     const status = ending.how !== "deleted" && deps.isGuest(space.id) ? "guest_revoked" : "deleted";
     const final = ending.how === "deleted" ? { final: true } : {};
-    await tech.set(SPACES_RULES, space.id, { status, ...final, ...endedFields(ending) });
+    await tech.setSpaceRow(space.id, { status, ...final, ...endedFields(ending) });
   }
 
   /** What the row says of an end that this account brings about now. */
@@ -111,7 +111,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
   /** Ends a space here, and keeps it from being dropped while others have not heard of it. */
   async function endWithFarewell(space: Space, fields: JsonObject): Promise<void> {
     farewells.begin(space.id);
-    await tech.set(SPACES_RULES, space.id, fields);
+    await tech.setSpaceRow(space.id, fields);
     await sayFarewell(space);
   }
 
@@ -132,7 +132,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     const shared = members.size > 1 || invites.size > 0;
     const fields = { status: "deleted", final: true, ...endedHere("deleted") };
     if (shared) return endByActing(space, deleteSpace, fields);
-    await tech.set(SPACES_RULES, space.id, fields);
+    await tech.setSpaceRow(space.id, fields);
     await spaces.remove(space.id);
   }
 
@@ -191,7 +191,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       }
       const own = held ? held.role() === "owner" : row["author"] === account.id;
       const final = own ? { final: true } : {};
-      await tech.set(SPACES_RULES, id, { status: "deleted", ...final, ...endedHere(own ? "deleted" : "left") });
+      await tech.setSpaceRow(id, { status: "deleted", ...final, ...endedHere(own ? "deleted" : "left") });
       await spaces.remove(id);
     },
     leave,
@@ -209,7 +209,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       farewells.drop(spaceId);
       const space = await spaces.openHeld(spaceId);
       const author = space.header.kind === "onetoone" ? {} : { author: accountIdOf(space.header.author) };
-      await tech.set(SPACES_RULES, spaceId, { status: "active", ...author });
+      await tech.setSpaceRow(spaceId, { status: "active", ...author });
       await spaces.settleRow(space);
     },
 
@@ -217,7 +217,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     async giveUp(spaceId: SpaceId, known: boolean): Promise<void> {
       if (!known && spaces.hasFile(spaceId))
         return endWithFarewell(await spaces.openHeld(spaceId), { status: "deleted" });
-      await tech.set(SPACES_RULES, spaceId, { status: "deleted" });
+      await tech.setSpaceRow(spaceId, { status: "deleted" });
       await spaces.remove(spaceId);
     },
 

@@ -1,7 +1,5 @@
-import type { JsonObject } from "../protocol/json.ts";
 import type { Space } from "../space/space.ts";
 import { SPACE_INDEX_DATASET, SPACE_INDEX_RECORD, SPACE_INDEX_TYPE } from "../space/space-index.ts";
-import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 /**
@@ -13,11 +11,11 @@ export function mirrorMetadata(space: Space, tech: TechSpace, onError: (error: u
     const metadata = index && space.engine.record(index, SPACE_INDEX_DATASET, SPACE_INDEX_RECORD);
     const row = tech.spaceRow(space.id);
     if (!metadata || !row) return;
-    const changed: JsonObject = {};
+    // Each by itself: what a member wrote that the row has no room for keeps back nothing else.
     for (const field of ["name", "description", "iconCid"]) {
-      if ((metadata[field] ?? "") !== (row[field] ?? "")) changed[field] = metadata[field] ?? "";
+      const value = metadata[field] ?? "";
+      if (value !== (row[field] ?? "")) await tech.setSpaceRow(space.id, { [field]: value }).catch(onError);
     }
-    if (Object.keys(changed).length > 0) await tech.set(SPACES_RULES, space.id, changed);
   };
   space.engine.onCommit((batch) => {
     if (batch.touched.some((touched) => touched.dataset === SPACE_INDEX_DATASET)) mirror().catch(onError);

@@ -35,19 +35,20 @@ export function createSpaceRoots(tech: TechSpace) {
 
     /** Leaves a space's root and present place for the other devices, as far as they are not there yet. */
     async keep(space: Space): Promise<void> {
-      const row = tech.record(SPACE_ROOTS_RULES, space.id);
-      const fields: JsonObject = {};
-      const add = (field: string, bytes: Uint8Array | undefined) => {
-        if (bytes && !row?.[field]) fields[field] = bytesToBase64(bytes);
-      };
-      add("header", space.headerBytes);
-      add("aclRoot", space.acl.records()[0]?.bytes);
-      const present = space.keys.transportSecret();
-      const left = bytesIn(row, "transport");
-      // A place that is not known here belongs to a later epoch, which another device has seen.
-      const isPast = !left || placesOf(space).some(({ secret }) => secret && equalBytes(secret, left));
-      if (present && isPast && !(left && equalBytes(present, left))) fields["transport"] = bytesToBase64(present);
-      if (Object.keys(fields).length > 0) await tech.set(SPACE_ROOTS_RULES, space.id, fields);
+      await tech.set(SPACE_ROOTS_RULES, space.id, (row) => {
+        const fields: JsonObject = {};
+        const add = (field: string, bytes: Uint8Array | undefined) => {
+          if (bytes && !row?.[field]) fields[field] = bytesToBase64(bytes);
+        };
+        add("header", space.headerBytes);
+        add("aclRoot", space.acl.records()[0]?.bytes);
+        const present = space.keys.transportSecret();
+        const left = bytesIn(row, "transport");
+        // A place that is not known here belongs to a later epoch, which another device has seen.
+        const isPast = !left || placesOf(space).some(({ secret }) => secret && equalBytes(secret, left));
+        if (present && isPast && !(left && equalBytes(present, left))) fields["transport"] = bytesToBase64(present);
+        return fields;
+      });
     },
   };
 }

@@ -5,7 +5,6 @@ import { sha256 } from "../crypto/hash.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { Space } from "../space/space.ts";
 import { spaceIndexIn } from "../space/space-index.ts";
-import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 /** Brings what a space's row says, on this device alone, in line with its ACL log. */
@@ -20,7 +19,7 @@ export async function settleLocalFields(tech: TechSpace, space: Space): Promise<
   if (push && !Bun.deepEquals(push, row["push"] as JsonObject | undefined)) fields["push"] = push;
   if (row["spaceIndexObjectId"] === undefined && role !== "none")
     fields["spaceIndexObjectId"] = (await space.engine.write(spaceIndexIn)).idText;
-  if (Object.keys(fields).length > 0) await tech.set(SPACES_RULES, space.id, {}, fields);
+  if (Object.keys(fields).length > 0) await tech.setSpaceRow(space.id, {}, fields);
 }
 
 /** What this account is in a space's log; undefined while the log says nothing of it. */

@@ -1,5 +1,4 @@
 import type { SpaceId } from "../base/ids.ts";
-import { requireWhole } from "../change/local-writer.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
@@ -73,10 +72,7 @@ export function createSpaceRows({ tech, store }: { tech: TechSpace; store: Accou
         })),
         ...unset.map((key) => ({ type: "$unset" as const, path: `settings.${key}` })),
       ];
-      await tech.space.engine.write((write) => {
-        const appended = tech.writeIn(write, SPACES_RULES, spaceId, ops);
-        if (appended) requireWhole(appended, SPACES_RULES.name);
-      });
+      await tech.write(SPACES_RULES, spaceId, ops);
     },
   };
 }

@@ -16,6 +16,9 @@ export const PROFILE_RECORD = "profile";
 /** Fields of a `spaces` row that are this device's own. */
 const SPACE_LOCAL_FIELDS = new Set(["ownRole", "push", "spaceIndexObjectId"]);
 
+/** Fields of a `spaces` row that keep their first value. */
+export const SET_ONCE: ReadonlySet<string> = new Set(["spaceType", "author", "derived"]);
+
 export const SPACES_RULES: DatasetRules = {
   name: SPACES_DATASET,
   idRule: "user",
@@ -29,9 +32,7 @@ export const SPACES_RULES: DatasetRules = {
     // The tombstone of a space is set once and never taken back, so that statuses written at the same time cannot disagree
     // about it.
     if (field === "final" && (op.type !== "$set" || op.value !== true)) return refusal("space_row.final");
-    if ((field === "spaceType" || field === "author" || field === "derived") && Object.hasOwn(doc, field))
-      return refusal("field.set_once");
-    return undefined;
+    return SET_ONCE.has(field!) && Object.hasOwn(doc, field!) ? refusal("field.set_once") : undefined;
   },
   stamps(doc, creating, envelope) {
     const stamps: [string[], Json][] = [];

@@ -5,7 +5,7 @@ import type { ObjectEntry } from "../change/graph/object-cache.ts";
 import type { WriteTx } from "../change/space-engine.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { Space } from "../space/space.ts";
-import { PROFILE_RECORD, PROFILE_RULES, SPACES_RULES, TECH_INDEX_TYPE } from "./tech-datasets.ts";
+import { PROFILE_RECORD, PROFILE_RULES, SET_ONCE, SPACES_RULES, TECH_INDEX_TYPE } from "./tech-datasets.ts";
 
 /** Status of a space's row (SPACE-2). */
 export type SpaceStatus =
@@ -30,8 +30,7 @@ export type TechSpace = ReturnType<typeof createTechSpace>;
 export function createTechSpace(space: Space, index: ObjectEntry) {
   const { engine } = space;
 
-  const write = (rules: DatasetRules, id: string, ops: RecordOp[], local?: Record<string, Json | undefined>) =>
-    engine.write((tx) => writeIn(tx, rules, id, ops, local));
+  const write = (rules: DatasetRules, id: string, ops: RecordOp[]) => engine.write((tx) => writeIn(tx, rules, id, ops));
 
   const writeIn = (
     tx: WriteTx,
@@ -49,11 +48,19 @@ export function createTechSpace(space: Space, index: ObjectEntry) {
   return {
     space,
     index,
-    /** Sets fields of a record, creating it; `local` ones stay on this device. */
-    set: (rules: DatasetRules, id: string, fields: JsonObject, local?: Record<string, Json | undefined>) =>
-      write(rules, id, Object.keys(fields).length > 0 ? [{ type: "$set", path: "", value: fields }] : [], local),
     write,
-    writeIn,
+    /** Sets the fields of a record that `plan` gives, seeing it as it is when the write's turn comes; creates it. */
+    async set(rules: DatasetRules, id: string, plan: (row: JsonObject | undefined) => JsonObject): Promise<void> {
+      if (setting(plan(engine.record(index, rules.name, id))).length > 0)
+        await engine.write((tx) => writeIn(tx, rules, id, setting(plan(tx.record(index, rules.name, id)))));
+    },
+    /** Sets fields of a space's row, making it; what it says once and for all stays. `local` ones are this device's. */
+    setSpaceRow: (spaceId: SpaceId, fields: JsonObject, local?: Record<string, Json | undefined>): Promise<void> =>
+      engine.write((tx) => {
+        const row = tx.record(index, SPACES_RULES.name, spaceId) ?? {};
+        const open = Object.entries(fields).filter(([field]) => !(SET_ONCE.has(field) && Object.hasOwn(row, field)));
+        writeIn(tx, SPACES_RULES, spaceId, setting(Object.fromEntries(open)), local);
+      }),
     record: (rules: DatasetRules, id: string): JsonObject | undefined => engine.record(index, rules.name, id),
     spaceRow: (spaceId: SpaceId): JsonObject | undefined => engine.record(index, SPACES_RULES.name, spaceId),
     /** Absent fields keep their values; empty texts clear. */
@@ -72,6 +79,9 @@ export function createTechSpace(space: Space, index: ObjectEntry) {
     },
   };
 }
+
+const setting = (fields: JsonObject): RecordOp[] =>
+  Object.keys(fields).length > 0 ? [{ type: "$set", path: "", value: fields }] : [];
 
 /** The index object of a tech space, made on first use. */
 export async function techIndex(space: Space): Promise<ObjectEntry> {

@@ -5,7 +5,6 @@ import { digestOfCid } from "../crypto/cid.ts";
 import type { Signer } from "../crypto/sign.ts";
 import { svcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { refusalText } from "../protocol/refusals.ts";
 import type { WriterRow } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { BodyOpener } from "./codec/body-opener.ts";
@@ -47,13 +46,6 @@ interface LocalWriterDeps {
 export interface Appended extends FoldOutcome {
   changeId: Uint8Array;
   lamport: number;
-}
-
-/** For what is written whole or not at all: throws `dataset.validation` where the fold dropped some of it. */
-export function requireWhole({ rejections: [drop] }: Pick<Appended, "rejections">, dataset: string): void {
-  if (!drop) return;
-  const reason = refusalText(drop.refusal);
-  throw svcError("dataset.validation", { dataset, reason }, `${dataset}: ${reason}`);
 }
 
 /** Builds this device's own changes: one call, one change, folded at once. Runs inside the commit queue. */

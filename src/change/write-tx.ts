@@ -1,13 +1,15 @@
 import { utf8ToBytes } from "../base/bytes.ts";
 import { digestOfCid } from "../crypto/cid.ts";
+import { type SvcError, svcError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
+import { refusalText } from "../protocol/refusals.ts";
 import { RollBackWith, type WriteScope } from "../store/commit-queue.ts";
 import type { RowState } from "../store/row-types.ts";
 import type { ChangeBody } from "./codec/change-body.ts";
 import type { DatasetRules } from "./codec/dataset-rules.ts";
 import type { OpenBatch, TouchedRecord } from "./fold/commit-batch.ts";
 import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE } from "./fold/deletion-log.ts";
-import type { Projection } from "./fold/projection.ts";
+import type { Projection, Rejection } from "./fold/projection.ts";
 import type { RecordReader } from "./fold/record-reader.ts";
 import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
 import type { Unblocked } from "./intake/unblocked.ts";
@@ -19,8 +21,13 @@ export interface WriteTx {
   createObject(): ObjectEntry;
   ensureDerived(type: string, derivation: string): ObjectEntry;
   object(id: string): ObjectEntry | undefined;
-  /** One change to an object. It does not fail when nothing of it takes effect; see `Appended.effective`. */
+  /**
+   * One change to an object, all that it says or nothing: what is rejected of it fails the write. That it changes nothing is
+   * no reason to fail; see `Appended.effective`. Errors: dataset.validation.
+   */
   append(object: ObjectEntry, body: ChangeBody, rules: DatasetRules): Appended;
+  /** The same for who answers what was rejected, op by op: the rest takes effect. */
+  appendPartly(object: ObjectEntry, body: ChangeBody, rules: DatasetRules): Appended;
   /** Runs a part of the write that is undone alone when it throws; the error goes on to the caller. */
   attempt<T>(part: () => T): T;
   /** Rolls this write back and answers `result` all the same. */
@@ -63,17 +70,24 @@ export const objectIn = (objects: ObjectCache, id: string): ObjectEntry | undefi
 /** What a write transaction is made of. */
 export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
   const { objects, records, writer, projection, batch, unblocked, localVersion } = deps;
+  const appendPartly: WriteTx["appendPartly"] = (object, body, rules) => {
+    const appended = writer.append(object, body, rules, scope);
+    batch.countLocalChange(object.idText);
+    for (const name of appended.defined ?? []) unblocked.note("definition", utf8ToBytes(name), scope);
+    return appended;
+  };
   return {
     scope,
     createObject: () => writer.createObject(scope),
     ensureDerived: (type, derivation) => writer.ensureDerived(type, derivation, scope),
     object: (id) => objectIn(objects, id),
     append(object, body, rules) {
-      const appended = writer.append(object, body, rules, scope);
-      batch.countLocalChange(object.idText);
-      for (const name of appended.defined ?? []) unblocked.note("definition", utf8ToBytes(name), scope);
+      const appended = appendPartly(object, body, rules);
+      const [rejection] = appended.rejections;
+      if (rejection) throw rejected(body.dataset, rejection);
       return appended;
     },
+    appendPartly,
     attempt: (part) => scope.attempt(part),
     rollBackWith(result) {
       throw new RollBackWith(result);
@@ -96,4 +110,9 @@ export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
     touched: batch.touched,
     localVersion,
   };
+}
+
+function rejected(dataset: string, { refusal }: Rejection): SvcError {
+  const reason = refusalText(refusal);
+  return svcError("dataset.validation", { dataset, reason }, `The write to ${dataset} is refused: ${reason}`);
 }

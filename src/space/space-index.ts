@@ -2,7 +2,6 @@ import { encodeDerivedRoot } from "../change/codec/change-codec.ts";
 import type { DatasetRules } from "../change/codec/dataset-rules.ts";
 import { changesAboutField, oneRecord } from "../change/codec/rule-parts.ts";
 import type { ObjectEntry } from "../change/graph/object-cache.ts";
-import { requireWhole } from "../change/local-writer.ts";
 import type { WriteTx } from "../change/space-engine.ts";
 import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
 import type { JsonObject } from "../protocol/json.ts";
@@ -45,5 +44,5 @@ export function writeSpaceMetadata(tx: WriteTx, metadata: SpaceMetadata): void {
   const fields: JsonObject = { ...metadata };
   if (Object.keys(fields).length === 0) return;
   const records = [{ id: SPACE_INDEX_RECORD, upsert: true, ops: [{ type: "$set" as const, path: "", value: fields }] }];
-  requireWhole(tx.append(index, { dataset: SPACE_INDEX_DATASET, records }, SPACE_INDEX_RULES), SPACE_INDEX_DATASET);
+  tx.append(index, { dataset: SPACE_INDEX_DATASET, records }, SPACE_INDEX_RULES);
 }

@@ -150,7 +150,7 @@ function forge(
   return engine.write((tx) => {
     const dataset = schema.datasetForWrite("notes", tx)!;
     const body = { dataset: "notes", definition: dataset.definition!, records: [{ upsert: true, ...record }] };
-    return tx.append(tx.object(at.objectId)!, body, dataset.rules);
+    return tx.appendPartly(tx.object(at.objectId)!, body, dataset.rules);
   });
 }
 
@@ -229,7 +229,7 @@ describe("rules that depend on the record", () => {
       const touch = (dataset: string, id: string, op: RecordOp) =>
         engine.write((tx) => {
           const { rules } = schema.datasetForWrite(dataset, tx)!;
-          return tx.append(tx.object(at.typeId)!, { dataset, records: [{ id, ops: [op] }] }, rules);
+          return tx.appendPartly(tx.object(at.typeId)!, { dataset, records: [{ id, ops: [op] }] }, rules);
         });
       const before = alice!.schemaText();
       for (const [dataset, id, path, value] of [

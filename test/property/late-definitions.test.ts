@@ -168,7 +168,7 @@ describe("definitions that come late, or do not count", () => {
           if (!("rules" in answer)) throw new Error("it should fold, without effect");
           const ops: RecordOp[] = [{ type: "$set", path: "free", value: 2 }];
           const appended = await engine.write((tx) =>
-            tx.append(
+            tx.appendPartly(
               tx.object(at.objectId)!,
               { dataset, definition: name, records: [{ id: "x", upsert: true, ops }] },
               answer.rules,

@@ -144,7 +144,7 @@ describe("size", () => {
             { type: "$set" as const, path, value: "x".repeat(300_000) },
             { type: "$set" as const, path: "small", value: path },
           ];
-          return tx.append(
+          return tx.appendPartly(
             objectOf(one),
             { dataset: "items", records: [{ id: "big", upsert: true, ops }] },
             {
@@ -185,7 +185,7 @@ describe("creating", () => {
         await device.ingest(forge.write(withRecords(`{"id":"n","upsert":true,"ops":${ops}}`)).bytes);
       expect(await two.values()).toEqual({ a: "1" });
       const tried = await one.space.engine.write((tx) =>
-        tx.append(
+        tx.appendPartly(
           objectOf(one),
           { dataset: "items", records: [{ id: "n", upsert: true, ops: JSON.parse(ops) }] },
           { name: "items", idRule: "user" },

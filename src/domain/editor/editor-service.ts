@@ -1,7 +1,6 @@
 import { keysBetween } from "../../base/position-key.ts";
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
-import { requireWhole } from "../../change/local-writer.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
@@ -89,7 +88,6 @@ export function createEditorService(deps: EditorServiceDeps) {
     deps.attachType(tx, object, "editor");
     for (const part of inParts(records)) {
       const appended = tx.append(object, { dataset: EDITOR_DATASET, records: part }, EDITOR_RULES);
-      requireWhole(appended, EDITOR_DATASET);
       part.forEach((record, index) => {
         if (record.id === "") result.inserted.push(appended.recordIds[index]!);
       });
@@ -162,7 +160,6 @@ export function createEditorService(deps: EditorServiceDeps) {
           { dataset: EDITOR_DATASET, records: [{ id: "", upsert: true, ops: [{ type: "$set", path: "", value }] }] },
           EDITOR_RULES,
         );
-        requireWhole(appended, EDITOR_DATASET);
         return toWriteResult(appended);
       });
     },
@@ -183,7 +180,8 @@ export function createEditorService(deps: EditorServiceDeps) {
           ...unset.map((path) => ({ type: "$unset" as const, path })),
         ];
         if (ops.length === 0) return { versionId: "", changeId: "", recordIds: [blockId] };
-        const appended = tx.append(object, { dataset: EDITOR_DATASET, records: [{ id: blockId, ops }] }, EDITOR_RULES);
+        const body = { dataset: EDITOR_DATASET, records: [{ id: blockId, ops }] };
+        const appended = tx.appendPartly(object, body, EDITOR_RULES);
         const result = toWriteResult(appended);
         return appended.effective ? result : tx.rollBackWith(result);
       });

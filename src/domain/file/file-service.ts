@@ -8,7 +8,7 @@ import type { Received } from "../../files/receive-content.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { FILE_DURABLE } from "../../protocol/file-state.ts";
 import type { JsonObject } from "../../protocol/json.ts";
-import { refusal, refusalText } from "../../protocol/refusals.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { Space } from "../../space/space.ts";
 import type { FileRef } from "../../store/file-table.ts";
 import type { QuerySource } from "../record/port.ts";
@@ -85,11 +85,7 @@ export function createFileService(deps: FileServiceDeps) {
       if (content) own.noteProved(content);
       const child = tx.ensureDerived(FILES_TYPE, objectId);
       const record = { id: "", upsert: true, ops: [{ type: "$set" as const, path: "", value: row }] };
-      const appended = tx.append(child, { dataset: FILES_DATASET, records: [record] }, FILE_RULES);
-      const [dropped] = appended.rejections;
-      if (dropped)
-        throw svcError("dataset.validation", { dataset: FILES_DATASET, reason: refusalText(dropped.refusal) });
-      return appended.recordIds[0]!;
+      return tx.append(child, { dataset: FILES_DATASET, records: [record] }, FILE_RULES).recordIds[0]!;
     });
 
   const attachStored = async (

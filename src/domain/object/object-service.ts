@@ -220,7 +220,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
           : { type: "$set", path: `${typeId}.${property}`, value },
     );
     return toWriteResult(
-      tx.append(object, { dataset: OBJECTS_DATASET, records: [{ id: objectId, ops }] }, OBJECT_RULES),
+      tx.appendPartly(object, { dataset: OBJECTS_DATASET, records: [{ id: objectId, ops }] }, OBJECT_RULES),
     );
   }
 
@@ -232,15 +232,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
 
   function fill(tx: WriteTx, object: ObjectEntry, fields: JsonObject): WriteResult {
     const record = { id: "", upsert: true, ops: [{ type: "$set" as const, path: "", value: fields }] };
-    const appended = tx.append(object, { dataset: OBJECTS_DATASET, records: [record] }, OBJECT_RULES);
-    const [drop] = appended.rejections;
-    if (drop)
-      throw svcError(
-        "dataset.validation",
-        { dataset: OBJECTS_DATASET, reason: refusalText(drop.refusal) },
-        `The object cannot be created: ${refusalText(drop.refusal)}`,
-      );
-    return toWriteResult(appended);
+    return toWriteResult(tx.append(object, { dataset: OBJECTS_DATASET, records: [record] }, OBJECT_RULES));
   }
 }
 

@@ -89,7 +89,7 @@ export function createRecordService(deps: RecordServiceDeps) {
       records,
       ...(traceIds && traceIds.length > 0 ? { traceIds } : {}),
     };
-    const appended = tx.append(object, body, dataset.rules);
+    const appended = tx.appendPartly(object, body, dataset.rules);
     const result = toWriteResult(appended);
     return appended.effective ? result : tx.rollBackWith(result);
   };

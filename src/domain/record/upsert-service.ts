@@ -85,7 +85,7 @@ export function createUpsertService(deps: UpsertDeps) {
     };
     const plan = (judge: boolean) => planPage({ tx, object, dataset, envelope, judge }, request.records, from, to);
     const append = (changes: RecordChange[]) =>
-      tx.append(
+      tx.appendPartly(
         object,
         {
           dataset: dataset.rules.name,

@@ -51,6 +51,7 @@ export const accountRoutes: Route[] = [
     body: Metadata,
     example: { name: "Ada" },
     responses: { 204: { description: "Changed" } },
+    errors: ["dataset.validation", "request.too_large"],
     handler: async ({ engine, body }) => {
       if (Object.keys(body).length === 0)
         throw svcError(

@@ -101,7 +101,7 @@ export const bundleRoutes: Route[] = [
     body: strict({ seed: Type.String(), types: Type.Optional(Type.Array(Type.String())) }),
     example: { seed: "inbox", types: ["page"] },
     responses: { 200: { description: "The child", schema: strict({ objectId: Type.String() }) } },
-    errors: ["bundle.not_found", "bundle.not_ready", ["type.not_found", 400], "space.read_only"],
+    errors: ["bundle.not_found", "bundle.not_ready", ["type.not_found", 400], "dataset.validation", "space.read_only"],
     handler: async ({ engine, params, body }) => {
       const { bundles } = await engine.space(params.spaceId);
       return { objectId: await bundles.child(params.bundleId, body.seed, body.types ?? []) };

@@ -52,7 +52,14 @@ export const chatRoutes: Route[] = [
     body: EditBody,
     example: { text: "Dinner at eight?" },
     responses: { 200: { description: "What was written", schema: WriteReply } },
-    errors: ["object.not_found", "chat.not_found", "chat.not_author", "chat.text_required", "space.read_only"],
+    errors: [
+      "object.not_found",
+      "chat.not_found",
+      "chat.not_author",
+      "chat.text_required",
+      "dataset.validation",
+      "space.read_only",
+    ],
     handler: async ({ engine, params, body }) =>
       (await engine.space(params.spaceId)).chat.edit(params.objectId, params.msgId, body.text),
   }),
@@ -74,7 +81,7 @@ export const chatRoutes: Route[] = [
     tag: "Chat",
     summary: "Put a reaction on a message, or take it back",
     responses: { 200: { description: "What was written", schema: WriteReply } },
-    errors: ["object.not_found", "chat.not_found", "request.invalid_field", "space.read_only"],
+    errors: ["object.not_found", "chat.not_found", "request.invalid_field", "dataset.validation", "space.read_only"],
     handler: async ({ engine, params }) =>
       (await engine.space(params.spaceId)).chat.react(params.objectId, params.msgId, params.emoji),
   }),

@@ -71,7 +71,7 @@ export const deviceRoutes: Route[] = [
     }),
     example: { name: "Kitchen", apps: { agent: { version: "1.2" } } },
     responses: { 204: { description: "Changed" } },
-    errors: ["device.pruned"],
+    errors: ["device.pruned", "dataset.validation", "request.too_large"],
     handler: async ({ engine, body }) => engine.devices.update(body),
   }),
   route({
@@ -83,7 +83,7 @@ export const deviceRoutes: Route[] = [
     body: strict({ app: Type.String({ description: "Slug" }) }),
     example: { app: "agent" },
     responses: { 204: { description: "Claimed; see `active` after the next sync" } },
-    errors: ["device.pruned"],
+    errors: ["device.pruned", "dataset.validation", "request.too_large"],
     handler: async ({ engine, body }) => engine.devices.activate(body.app),
   }),
   route({

@@ -67,6 +67,7 @@ export const editorRoutes: Route[] = [
       "markdown.no_match",
       "markdown.ambiguous_match",
       "markdown.overlapping_edits",
+      "dataset.validation",
       "space.read_only",
       "request.too_large",
     ],
@@ -136,7 +137,7 @@ export const editorRoutes: Route[] = [
     tag: "Editor",
     summary: "Delete a block; its children stay",
     responses: { 200: { description: "What was written", schema: WriteReply } },
-    errors: ["object.not_found", "sdk.not_found", "space.read_only"],
+    errors: ["object.not_found", "sdk.not_found", "dataset.validation", "space.read_only"],
     handler: async ({ engine, params }) =>
       (await engine.space(params.spaceId)).editor.deleteBlock(params.objectId, params.blockId),
   }),

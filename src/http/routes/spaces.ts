@@ -48,6 +48,7 @@ export const spaceRoutes: Route[] = [
     body: SpaceCreateBody,
     example: { name: "Home" },
     responses: { 201: { description: "The space", schema: SpaceInfo, example: EXAMPLE_SPACE } },
+    errors: ["dataset.validation", "request.too_large"],
     handler: async ({ engine, body }) => {
       const { spaceType, ...metadata } = body;
       if (spaceType && spaceType !== "svc.space") {
@@ -130,7 +131,7 @@ export const spaceRoutes: Route[] = [
     body: SpacePatchBody,
     example: { name: "Home and garden" },
     responses: { 204: { description: "Changed" } },
-    errors: ["space.read_only", "dataset.validation"],
+    errors: ["space.read_only", "dataset.validation", "request.too_large"],
     handler: async ({ engine, params, body }) => {
       if (Object.keys(body).length === 0)
         throw svcError(
@@ -150,7 +151,7 @@ export const spaceRoutes: Route[] = [
     body: SpaceSettingsBody,
     example: { set: { notifyMode: "mentions" }, unset: ["color"] },
     responses: { 204: { description: "Changed" } },
-    errors: ["dataset.validation"],
+    errors: ["dataset.validation", "request.too_large"],
     handler: async ({ engine, params, body }) => {
       const set = body.set ?? {};
       const unset = body.unset ?? [];

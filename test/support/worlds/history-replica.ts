@@ -60,7 +60,7 @@ export function openHistoryReplica(options: {
     return object;
   };
   const append = (tx: WriteTx, object: ObjectEntry, dataset: string, records: RecordChange[], traceIds?: string[]) =>
-    tx.append(object, { dataset, records, ...(traceIds ? { traceIds } : {}) }, RULES[dataset]!);
+    tx.appendPartly(object, { dataset, records, ...(traceIds ? { traceIds } : {}) }, RULES[dataset]!);
 
   return {
     author: accountIdOf(author.publicKey),

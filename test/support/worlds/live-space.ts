@@ -63,7 +63,7 @@ const createObject = (engine: ChangeEngine, fields: JsonObject = {}): Promise<Ob
     const object = tx.createObject();
     const value = { "svc.name": "thing", ...fields };
     const records = [{ id: "", upsert: true, ops: [{ type: "$set" as const, path: "", value }] }];
-    tx.append(object, { dataset: "objects", records }, OBJECTS);
+    tx.appendPartly(object, { dataset: "objects", records }, OBJECTS);
     return object;
   });
 
@@ -111,7 +111,7 @@ function assemble(
   });
 
   const change = (tx: WriteTx, records: RecordChange[], dataset = DATASET) =>
-    tx.append(tx.object(object.idText)!, { dataset, records }, { ...RULES, name: dataset });
+    tx.appendPartly(tx.object(object.idText)!, { dataset, records }, { ...RULES, name: dataset });
   const write = (records: RecordChange[], dataset = DATASET) => engine.write((tx) => void change(tx, records, dataset));
 
   return {

@@ -87,7 +87,7 @@ function createReplica(opened: Open): Replica {
     if (!canWrite(space.role())) throw svcError("space.read_only", { spaceId: space.id, role: space.role() });
     return engine().write((tx) => {
       const body: ChangeBody = { dataset: dataset.name, records };
-      return tx.append(tx.ensureDerived(ITEMS_TYPE, ""), body, dataset);
+      return tx.appendPartly(tx.ensureDerived(ITEMS_TYPE, ""), body, dataset);
     });
   };
   return {

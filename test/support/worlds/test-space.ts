@@ -50,7 +50,7 @@ export async function writeItem({ engine }: Space, id: string, text: string): Pr
     dataset: ITEMS.name,
     records: [{ id, upsert: true, ops: [{ type: "$set", path: "v", value: text }] }],
   };
-  await engine.write((tx) => tx.append(tx.ensureDerived(ITEMS_TYPE, ""), body, ITEMS));
+  await engine.write((tx) => tx.appendPartly(tx.ensureDerived(ITEMS_TYPE, ""), body, ITEMS));
 }
 
 /** Rows of one of its datasets as they are stored, tombstones among them, ordered by id. */

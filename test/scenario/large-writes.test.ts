@@ -1,0 +1,82 @@
+/** Writes that a record has no room for: refused with the reason, and what was acknowledged is there. */
+import { describe, expect } from "bun:test";
+import { rule, useServer } from "../support/rule.ts";
+import type { JsonObject, SpaceInfo } from "../support/server/client.ts";
+import { createObject, createSpace } from "../support/server/fixtures.ts";
+
+const shared = useServer();
+const large = (letter: string): string => letter.repeat(600_000);
+const REASON = "the record would be larger than 1048576 bytes of JSON";
+
+/** Fills a record in two steps, of which the second finds no room. Answers what is read afterwards. */
+async function fillTwice<T>(method: string, path: string, bodies: [JsonObject, JsonObject], read: () => Promise<T>) {
+  const { client } = shared;
+  expect((await client.request(method, path, { body: bodies[0] })).status).toBe(204);
+  const before = await read();
+  const error = await client.fails(method, path, bodies[1], 400, "dataset.validation");
+  expect(error.details).toMatchObject({ reason: REASON });
+  expect(Bun.deepEquals(await read(), before)).toBe(true);
+  return before;
+}
+
+describe("a record has at most 1 MiB", () => {
+  rule("[SPACE-1] settings that no longer fit are refused; those before stay", async () => {
+    const { id } = await createSpace(shared.client);
+    const row = await fillTwice(
+      "PATCH",
+      `/v1/spaces/${id}/settings`,
+      [{ set: { a: large("a") } }, { set: { b: large("b") } }],
+      () => shared.client.get<SpaceInfo>(`/v1/spaces/${id}`),
+    );
+    expect(row.settings?.["a"]).toBe(large("a"));
+  });
+
+  rule("[SPACE-1] a description that no longer fits is refused; the name before stays", async () => {
+    const { id } = await createSpace(shared.client);
+    const row = await fillTwice(
+      "PATCH",
+      `/v1/spaces/${id}`,
+      [{ name: large("n") }, { description: large("d") }],
+      async () => {
+        const info = await shared.client.get<SpaceInfo>(`/v1/spaces/${id}`);
+        // The row follows the space a moment later.
+        if (info.name !== large("n")) await Bun.sleep(200);
+        return shared.client.get<SpaceInfo>(`/v1/spaces/${id}`);
+      },
+    );
+    expect(row.name).toBe(large("n"));
+  });
+
+  rule("[DATA-1] a profile that no longer fits is refused; what was told before stays", async () => {
+    const account = await fillTwice(
+      "PUT",
+      "/v1/account/metadata",
+      [{ name: large("n") }, { description: large("d") }],
+      () => shared.client.get<{ metadata?: JsonObject }>("/v1/account"),
+    );
+    expect(account.metadata).toEqual({ name: large("n") });
+    await shared.client.put("/v1/account/metadata", { name: "" }, 204);
+  });
+
+  rule("[DEV-1] apps that a device's row has no room for are refused; those before stay", async () => {
+    const row = await fillTwice(
+      "PUT",
+      "/v1/devices/me",
+      [{ apps: { one: { a: large("a") } } }, { apps: { two: { b: large("b") } } }],
+      () => shared.client.get<{ devices: JsonObject[] }>("/v1/devices"),
+    );
+    expect(row.devices[0]?.["apps"]).toEqual({ one: { a: large("a") } });
+  });
+
+  rule("[EDIT-1] a field of a block that no longer fits is a rejection of its op", async () => {
+    const { client } = shared;
+    const { id } = await createSpace(client);
+    const object = await createObject(client, id);
+    const blocks = `/v1/spaces/${id}/objects/${object.id}/editor/blocks`;
+    const made = await client.post<{ recordIds: string[] }>(blocks, { type: "paragraph", text: large("t") }, 201);
+    const set = { style: { big: large("s") } };
+    const reply = await client.request("PATCH", `${blocks}/${made.recordIds[0]}`, { body: { set } });
+    expect(reply.status).toBe(200);
+    expect(reply.json).toMatchObject({ versionId: "", rejections: [{ opIndex: 0, reason: REASON }] });
+  });
+});
