@@ -11,12 +11,8 @@ import { attach } from "../support/server/files.ts";
 import { createCollection, createObject, createSpace, setFields } from "../support/server/fixtures.ts";
 import { startServer } from "../support/server/server.ts";
 import { skipUnless } from "../support/skip.ts";
-import { firstUnsyncedName, firstUnsyncedResponse, parseTrace, type SystemCall } from "./strace-log.ts";
+import { firstUnsyncedName, firstUnsyncedResponse, parseTrace, type SystemCall, straceRuns } from "./strace-log.ts";
 
-const straceRuns = (): boolean => {
-  if (Bun.which("strace") === null) return false;
-  return Bun.spawnSync(["strace", "-f", "-o", "/dev/null", "true"]).exitCode === 0;
-};
 const traced = skipUnless(straceRuns(), "strace is absent or may not trace");
 
 const TRACED_CALLS =

@@ -23,13 +23,11 @@ import { startServer } from "../support/server/server.ts";
 import { skipUnless } from "../support/skip.ts";
 import { checkDatabases } from "./database-check.ts";
 import { type DiskCall, readDiskLog, replayDisk } from "./disk-log.ts";
+import { straceRuns } from "./strace-log.ts";
 
 const CUTS = Number(process.env["POWER_CUTS"] ?? 40);
 /** After so many of the moments a server is started over what is left. */
 const SERVED_EACH = 10;
-
-const straceRuns = (): boolean =>
-  Bun.which("strace") !== null && Bun.spawnSync(["strace", "-f", "-o", "/dev/null", "true"]).exitCode === 0;
 
 const CALLS =
   "trace=pwrite64,pwritev,write,writev,fsync,fdatasync,ftruncate,unlink,unlinkat,rename,renameat,renameat2,sendto,sendmsg";

@@ -1,6 +1,10 @@
 /** Reads what `strace -f -y` wrote and asks whether a response left before what it promises was synced. */
 import { dirname } from "node:path";
 
+/** Whether there is strace, and it may trace. */
+export const straceRuns = (): boolean =>
+  Bun.which("strace") !== null && Bun.spawnSync(["strace", "-f", "-o", "/dev/null", "true"]).exitCode === 0;
+
 export interface SystemCall {
   name: string;
   /** Path of the first argument's descriptor, as `-y` shows it. */

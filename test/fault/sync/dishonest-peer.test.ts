@@ -16,7 +16,7 @@ import { digestOfCid } from "../../../src/crypto/cid.ts";
 import { type FakeDevice, type Lies, startFakeDevice, vectorOf } from "../../support/hostile/fake-device.ts";
 import { rule } from "../../support/rule.ts";
 import { until } from "../../support/server/client.ts";
-import { type Device, setName, startDevice, statusOf } from "../../support/server/devices.ts";
+import { type Device, setName, startDevice, untilState } from "../../support/server/devices.ts";
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
 import { type KnownAccount, knownAccount } from "../../support/worlds/known-account.ts";
 import { recordStates, statesByEndpoint } from "../../support/worlds/state-recorder.ts";
@@ -31,9 +31,6 @@ interface Place {
   readonly objectId: string;
   readonly fake: FakeDevice;
 }
-
-const untilState = (device: Device, spaceId: string, state: string): Promise<void> =>
-  until(async () => (await statusOf(device, spaceId)).state === state, state, 40_000);
 
 /** A real device and the fake one, met and in step: an honest peer is believed. */
 async function meet(): Promise<Place & AsyncDisposable> {

@@ -3,13 +3,18 @@ import { expect } from "bun:test";
 import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { type JsonObject, until } from "../../support/server/client.ts";
-import { type Device, setName, spacesOf, startDevice, statusOf, untilSame } from "../../support/server/devices.ts";
+import {
+  type Device,
+  setName,
+  spacesOf,
+  startDevice,
+  statusOf,
+  untilSame,
+  untilState,
+} from "../../support/server/devices.ts";
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
-
-const untilState = (device: Device, spaceId: string, state: string): Promise<void> =>
-  until(async () => (await statusOf(device, spaceId)).state === state, `${state} at ${device.server.dataDir}`, 30_000);
 
 const untilHeld = (device: Device, spaceId: string): Promise<void> =>
   until(

@@ -92,7 +92,11 @@ export const untilSynced = (device: Device, spaceId: string, timeoutMs = 60_000)
     timeoutMs,
   );
 
-/** The same with a round forced each time, so that what the last one finds is what counts. */
+/** Until the status of a space says so; it may do so for a moment alone. */
+export const untilState = (device: Device, spaceId: string, state: string): Promise<void> =>
+  until(async () => (await statusOf(device, spaceId)).state === state, `${state} at ${device.server.dataDir}`, 40_000);
+
+/** `untilSynced` with a round forced each time, so that what the last one finds is what counts. */
 export const forceSynced = (device: Device, spaceId: string, timeoutMs = 60_000): Promise<void> =>
   until(
     async () => {
