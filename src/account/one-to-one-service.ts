@@ -64,7 +64,7 @@ export function createOneToOneService(deps: {
         if (hint[field] !== undefined) fields[field] = hint[field];
     }
     await tech.set(SPACES_RULES, spaceId, fields);
-    store.dropPendingSpace(spaceId);
+    await store.dropPendingSpace(spaceId);
   };
 
   const open = async (spaceId: SpaceId): Promise<SpaceInfo> => {
@@ -85,13 +85,13 @@ export function createOneToOneService(deps: {
   };
 
   /** Whoever shares a space with this account is shown before strangers, of whom the longest waiting gives way. */
-  const makeRoom = (): void => {
+  const makeRoom = async (): Promise<void> => {
     const waiting = store.pendingSpaces().map((text) => JSON.parse(text) as JsonObject);
     if (waiting.length < LIMITS.pendingSpaces) return;
     const sinceOf = (row: JsonObject) => (row["createdAt"] as { $date: string }).$date;
     const oldestFirst = waiting.sort((a, b) => (sinceOf(a) < sinceOf(b) ? -1 : 1));
     const isStranger = (row: JsonObject) => store.spacesOf(row["author"] as string).length === 0;
-    store.dropPendingSpace((oldestFirst.find(isStranger) ?? oldestFirst[0]!)["id"] as string);
+    await store.dropPendingSpace((oldestFirst.find(isStranger) ?? oldestFirst[0]!)["id"] as string);
   };
 
   return {
@@ -108,11 +108,11 @@ export function createOneToOneService(deps: {
     },
 
     /** Somebody began a one-to-one space: this device shows it as pending. A row there is already is left alone. */
-    registerIncoming(peerIdentity: string, hint: DisplayHint): void {
+    async registerIncoming(peerIdentity: string, hint: DisplayHint): Promise<void> {
       const { other, spaceId } = pairWith(peerIdentity, "peerIdentity");
       if (spaces.knownRow(spaceId)) return;
-      makeRoom();
-      store.putPendingSpace(
+      await makeRoom();
+      await store.putPendingSpace(
         spaceId,
         JSON.stringify({
           id: spaceId,

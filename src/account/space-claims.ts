@@ -53,7 +53,7 @@ interface SpaceClaimsDeps {
  * say and verified from its root on. Until then it is kept on this device alone, so many of them, and shown to nobody: a
  * message with the id of any space costs its sender nothing. Several may claim one space; the first that holds counts.
  */
-export type SpaceClaims = Service & { add(add: DirectAdd): void };
+export type SpaceClaims = Service & { add(add: DirectAdd): Promise<void> };
 
 export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
   const { account, store, clock, log } = deps;
@@ -153,11 +153,11 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
       stopped = true;
       for (const timer of timers.values()) clearTimeout(timer);
     },
-    /** Durable when it returns. */
-    add({ spaceId, adder, transportSecret, name = "" }) {
+    /** Durable when it resolves. */
+    async add({ spaceId, adder, transportSecret, name = "" }) {
       if (!deps.isWanted(spaceId)) return;
       const claim: SpaceClaim = { spaceId, adder, transport: transportSecret, name, sinceMs: clock.nowMs() };
-      store.putSpaceClaim(claim);
+      await store.putSpaceClaim(claim);
       makeRoom();
       looks.delete(nameOf(claim));
       if (!stopped) lookNow(claim);

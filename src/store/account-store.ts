@@ -1,4 +1,5 @@
 import { type Migration, openDatabase } from "./database.ts";
+import { createWaitingWrites } from "./waiting-writes.ts";
 
 /** What of an account is this device's own: intents of what spans databases, and which spaces were closed in order. */
 const MIGRATIONS: readonly Migration[] = [
@@ -48,8 +49,14 @@ export interface SpaceClaim {
 
 export type AccountStore = ReturnType<typeof openAccountStore>;
 
-export function openAccountStore(path: string) {
+/**
+ * Who asks for something waits for its write, and may be refused; what nobody waits for is done in time, however long another
+ * program has the file locked, and `onFault` hears where it could not be. Reads see what was written.
+ */
+export function openAccountStore(path: string, onFault: (error: unknown) => void) {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
+  const { write, writeInTime, close } = createWaitingWrites(db, { whose: "the account's" });
+  const inTime = (run: () => unknown): void => void writeInTime(run).catch(onFault);
   const putIntent = db.query<null, [string, Uint8Array]>(
     "INSERT INTO intents(space_id, payload) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET payload = excluded.payload",
   );
@@ -105,12 +112,13 @@ export function openAccountStore(path: string) {
     /** Row of a space that waits for an answer on this device, as JSON text. */
     pendingSpace: (spaceId: string): string | undefined => pendingSpace.get(spaceId)?.row,
     pendingSpaces: (): string[] => pendingSpaces.all().map(({ row }) => row),
-    putPendingSpace(spaceId: string, row: string): void {
-      putPending.run(spaceId, row);
+    async putPendingSpace(spaceId: string, row: string): Promise<void> {
+      await write(() => putPending.run(spaceId, row));
       for (const listener of pendingListeners) listener(spaceId);
     },
-    dropPendingSpace(spaceId: string): void {
-      if (dropPending.run(spaceId).changes > 0) for (const listener of pendingListeners) listener(spaceId);
+    async dropPendingSpace(spaceId: string): Promise<void> {
+      const { changes } = await write(() => dropPending.run(spaceId));
+      if (changes > 0) for (const listener of pendingListeners) listener(spaceId);
     },
     /** Called with every space whose row was put or dropped. Answers how to stop. */
     onPending(listener: (spaceId: string) => void): () => void {
@@ -119,36 +127,43 @@ export function openAccountStore(path: string) {
     },
     /** Oldest first. */
     spaceClaims: (): SpaceClaim[] => claims.all(),
-    putSpaceClaim: ({ spaceId, adder, transport, name, sinceMs }: SpaceClaim) =>
-      void putClaim.run(spaceId, adder, transport, name, sinceMs),
-    dropSpaceClaim: ({ spaceId, adder }: Pick<SpaceClaim, "spaceId" | "adder">) => void dropClaim.run(spaceId, adder),
+    putSpaceClaim: ({ spaceId, adder, transport, name, sinceMs }: SpaceClaim): Promise<unknown> =>
+      write(() => putClaim.run(spaceId, adder, transport, name, sinceMs)),
+    dropSpaceClaim: ({ spaceId, adder }: Pick<SpaceClaim, "spaceId" | "adder">): void =>
+      inTime(() => dropClaim.run(spaceId, adder)),
     farewells: () => farewells.all().map((row) => ({ spaceId: row.space_id, sinceMs: row.since })),
-    putFarewell: (spaceId: string, sinceMs: number) => void putFarewell.run(spaceId, sinceMs),
-    dropFarewell: (spaceId: string) => void dropFarewell.run(spaceId),
+    putFarewell: (spaceId: string, sinceMs: number): Promise<unknown> => write(() => putFarewell.run(spaceId, sinceMs)),
+    dropFarewell: (spaceId: string): void => inTime(() => dropFarewell.run(spaceId)),
 
     membersOf: (spaceId: string): string[] => membersOf.all(spaceId).map((row) => row.identity),
-    /** Replaces the members of a space. */
-    setMembers: db.transaction((spaceId: string, wanted: readonly string[]) => {
+    /** Runs changes of members and profiles, and what has to be read just before them. Done in time. */
+    changeDirectory: writeInTime,
+    /** Replaces the members of a space, in a change of the directory. */
+    setMembers(spaceId: string, wanted: readonly string[]): void {
       const known = membersOf.all(spaceId).map((row) => row.identity);
       for (const identity of known) if (!wanted.includes(identity)) dropMember.run(spaceId, identity);
       for (const identity of wanted) addMember.run(spaceId, identity);
-    }),
+    },
     spacesOf: (identity: string): string[] => spacesOf.all(identity).map((row) => row.space_id),
     identities: (): string[] => identities.all().map((row) => row.identity),
     /** What is known of an identity, as JSON text. */
     profile: (identity: string): string | undefined => profile.get(identity)?.profile,
-    putProfile: (identity: string, text: string) => void putProfile.run(identity, text),
+    /** In a change of the directory. */
+    putProfile: (identity: string, text: string): void => void putProfile.run(identity, text),
 
-    putIntent: (spaceId: string, payload: Uint8Array) => void putIntent.run(spaceId, payload),
-    dropIntent: (spaceId: string) => void dropIntent.run(spaceId),
+    putIntent: (spaceId: string, payload: Uint8Array): Promise<unknown> => write(() => putIntent.run(spaceId, payload)),
+    dropIntent: (spaceId: string): void => inTime(() => dropIntent.run(spaceId)),
     intents: () => intents.all().map((row) => ({ spaceId: row.space_id, payload: row.payload })),
     isClean: (spaceId: string, projection: number): boolean => {
       const row = localSpace.get(spaceId);
       return row?.clean === 1 && row.projection === projection;
     },
-    markClean: (spaceId: string, clean: boolean, projection: number) =>
-      void markSpace.run(spaceId, clean ? 1 : 0, projection),
-    forgetSpace: (spaceId: string) => void forgetSpace.run(spaceId),
-    close: () => db.close(),
+    markClean: (spaceId: string, clean: boolean, projection: number): void =>
+      inTime(() => markSpace.run(spaceId, clean ? 1 : 0, projection)),
+    forgetSpace: (spaceId: string): void => inTime(() => forgetSpace.run(spaceId)),
+    async close(): Promise<void> {
+      await close();
+      db.close();
+    },
   };
 }

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { createAclTable } from "./acl-table.ts";
 import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
-import { BUSY_TIMEOUT_MS, type OpenOptions, openDatabase } from "./database.ts";
+import { type OpenOptions, openDatabase } from "./database.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createInboxTable } from "./inbox-table.ts";
@@ -101,16 +101,9 @@ function createSpaceStore(db: Database, path: string, copying: WalCopying | unde
     untold: createUntoldTable(db),
     /**
      * Outside a transaction: copies the log into the database and leaves it empty, so that nothing is left in it of what was
-     * deleted. Answers whether it could: a reader, or another program, may need it.
+     * deleted. Answers whether it could: a reader, or another program, may need it, and is not waited for.
      */
-    eraseLog(): boolean {
-      db.exec("PRAGMA busy_timeout = 0"); // who reads the log is not waited for
-      try {
-        return eraseLog.get()?.busy === 0;
-      } finally {
-        db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-      }
-    },
+    eraseLog: (): boolean => eraseLog.get()?.busy === 0,
     committed: wal.committed,
     /** Resolves when it may be closed: nobody else has its file open. */
     settled: wal.settled,

@@ -12,6 +12,7 @@ import { createReaderPool, type ReaderPool } from "../../query/readers/reader-po
 import { openSpace, type Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import { type AccountStore, openAccountStore } from "../../store/account-store.ts";
+import { openingPatiently } from "../../store/locked-database.ts";
 import { createWalCheckpointer } from "../../store/wal-checkpointer.ts";
 import { endsWithItsRoot } from "../built-in-datasets.ts";
 
@@ -23,8 +24,9 @@ export interface Stores {
   readonly historyMemory: HistoryMemory;
   /** The schema of a space that is open. */
   schemaOf(spaceId: SpaceId): Schema;
-  openSpace(spaceId: SpaceId, options: OpenSpaceOptions): Space;
-  close(): void;
+  /** Waits while another program has the space's database locked. */
+  openSpace(spaceId: SpaceId, options: OpenSpaceOptions): Promise<Space>;
+  close(): Promise<void>;
 }
 
 interface OpenSpaceOptions {
@@ -35,10 +37,19 @@ interface OpenSpaceOptions {
 }
 
 /** Boot, phase 1. */
-export function openStores(deps: { accountDir: string; events: SpaceEvents; clock: Clock; log: Log }): Stores {
+export async function openStores(deps: {
+  accountDir: string;
+  events: SpaceEvents;
+  clock: Clock;
+  log: Log;
+}): Promise<Stores> {
   const { events, clock, log } = deps;
   const paths = spacePaths(deps.accountDir);
-  const account = openAccountStore(paths.account);
+  const account = await openingPatiently(() =>
+    openAccountStore(paths.account, (err) =>
+      log.warn("what this device keeps of an account was not brought in step", { err }),
+    ),
+  );
   const readers = createReaderPool();
   const checker = createChangeChecker((err) =>
     log.warn("a thread that verifies changes was lost; they are verified without it for a while", { err }),
@@ -61,29 +72,31 @@ export function openStores(deps: { accountDir: string; events: SpaceEvents; cloc
       if (!schema) throw new Error(`the space ${spaceId} is not open`);
       return schema;
     },
-    openSpace(spaceId, { as, builtIns, keepsHistory }) {
-      const space = openSpace(paths.space(spaceId), spaceId, {
-        account: as,
-        clock,
-        keepsHistory,
-        checker,
-        walCopying,
-        onFailure: (err) => log.error("a commit failed", { err, spaceId }),
-        registry: (engine): RulesRegistry => {
-          const schema = createSchema({ engine, builtIns, endsWithItsRoot });
-          schemas.set(spaceId, schema);
-          return schema.registry;
-        },
-      });
+    async openSpace(spaceId, { as, builtIns, keepsHistory }) {
+      const space = await openingPatiently(() =>
+        openSpace(paths.space(spaceId), spaceId, {
+          account: as,
+          clock,
+          keepsHistory,
+          checker,
+          walCopying,
+          onFailure: (err) => log.error("a commit failed", { err, spaceId }),
+          registry: (engine): RulesRegistry => {
+            const schema = createSchema({ engine, builtIns, endsWithItsRoot });
+            schemas.set(spaceId, schema);
+            return schema.registry;
+          },
+        }),
+      );
       space.engine.onCommit((batch) => events.emit("committed", space, batch));
       space.aclService.onMoved(() => events.emit("aclChanged", space));
       return space;
     },
-    close() {
+    async close() {
       readers.close();
       checker.close();
       checkpointer.close();
-      account.close();
+      await account.close();
     },
   };
 }
