@@ -31,7 +31,7 @@ export function createSpaceRows({ tech, store }: { tech: TechSpace; store: Accou
     const row = of(spaceId);
     const settings: JsonObject = { ...(row["settings"] as JsonObject | undefined), ...set };
     for (const key of unset) delete settings[key];
-    return store.putPendingSpace(spaceId, JSON.stringify({ ...row, settings }));
+    return store.setPendingSpace(spaceId, JSON.stringify({ ...row, settings }));
   };
 
   return {

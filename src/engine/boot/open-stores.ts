@@ -8,6 +8,7 @@ import type { RulesRegistry } from "../../change/ports.ts";
 import type { Account } from "../../crypto/account.ts";
 import type { WritableDataset } from "../../domain/type/port.ts";
 import { createSchema, type Schema } from "../../domain/type/schema.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { createReaderPool, type ReaderPool } from "../../query/readers/reader-pool.ts";
 import { openSpace, type Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
@@ -46,9 +47,10 @@ export async function openStores(deps: {
   const { events, clock, log } = deps;
   const paths = spacePaths(deps.accountDir);
   const account = await openingPatiently(() =>
-    openAccountStore(paths.account, (err) =>
-      log.warn("what this device keeps of an account was not brought in step", { err }),
-    ),
+    openAccountStore(paths.account, {
+      onFault: (err) => log.warn("what this device keeps of an account was not brought in step", { err }),
+      pending: { kept: LIMITS.keptRequests, shown: LIMITS.pendingSpaces },
+    }),
   );
   const readers = createReaderPool();
   const checker = createChangeChecker((err) =>
