@@ -156,8 +156,12 @@ async function bootConfigured(host: ServerAccountHost, config: Config, log: Log)
   try {
     await bootWithHandover(host);
   } catch (error) {
-    // The code is what people search for; the message says what to do.
-    if (error instanceof SvcError) throw new StartRefusal(`${error.code}: ${error.message}`, { cause: error });
+    // The code is what people search for; the message says what to do, and which file it is about.
+    if (error instanceof SvcError) {
+      const { code, message, cause } = error;
+      const file = code === "server.unavailable" && cause instanceof Error ? ` (${cause.message})` : "";
+      throw new StartRefusal(`${code}: ${message}${file}`, { cause: error });
+    }
     throw error;
   }
   if (host.engine) return;

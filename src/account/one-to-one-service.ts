@@ -6,7 +6,6 @@ import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
 import { canSealTo } from "../crypto/box.ts";
 import { svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import { LIMITS } from "../protocol/limits.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { oneToOneGenesis } from "../space/one-to-one.ts";
 import { writePairProfile } from "../space/pair-profiles.ts";
@@ -64,7 +63,7 @@ export function createOneToOneService(deps: {
         if (hint[field] !== undefined) fields[field] = hint[field];
     }
     await tech.setSpaceRow(spaceId, fields);
-    store.dropPendingSpace(spaceId);
+    await store.dropPendingSpace(spaceId);
   };
 
   const open = async (spaceId: SpaceId): Promise<SpaceInfo> => {
@@ -84,19 +83,6 @@ export function createOneToOneService(deps: {
     return { other: row["author"] as AccountId, status };
   };
 
-  /**
-   * Makes room for one more waiting request: accounts that share a space with this one stay; of strangers, the one that has
-   * waited longest is dropped.
-   */
-  const makeRoom = (): void => {
-    const waiting = store.pendingSpaces().map((text) => JSON.parse(text) as JsonObject);
-    if (waiting.length < LIMITS.pendingSpaces) return;
-    const sinceOf = (row: JsonObject) => (row["createdAt"] as { $date: string }).$date;
-    const oldestFirst = waiting.sort((a, b) => (sinceOf(a) < sinceOf(b) ? -1 : 1));
-    const isStranger = (row: JsonObject) => store.spacesOf(row["author"] as string).length === 0;
-    store.dropPendingSpace((oldestFirst.find(isStranger) ?? oldestFirst[0]!)["id"] as string);
-  };
-
   return {
     /** Initiates, accepts what the other has begun, takes back a decline, or revives what was deleted. */
     async start(otherIdentity: string): Promise<SpaceInfo> {
@@ -110,22 +96,22 @@ export function createOneToOneService(deps: {
       return open(spaceId);
     },
 
-    /** Somebody began a one-to-one space: this device shows it as pending. A row there is already is left alone. */
-    registerIncoming(peerIdentity: string, hint: DisplayHint): void {
+    /**
+     * Somebody began a one-to-one space: this device keeps it as pending, and shows it while there is room. A row there is
+     * already is left alone.
+     */
+    async registerIncoming(peerIdentity: string, hint: DisplayHint): Promise<void> {
       const { other, spaceId } = pairWith(peerIdentity, "peerIdentity");
       if (spaces.knownRow(spaceId)) return;
-      makeRoom();
-      store.putPendingSpace(
-        spaceId,
-        JSON.stringify({
-          id: spaceId,
-          createdAt: { $date: new Date(clock.nowMs()).toISOString() },
-          spaceType: ONE_TO_ONE_TYPE,
-          author: other,
-          status: "one_to_one_pending",
-          ...hint,
-        }),
-      );
+      const row: JsonObject = {
+        id: spaceId,
+        createdAt: { $date: new Date(clock.nowMs()).toISOString() },
+        spaceType: ONE_TO_ONE_TYPE,
+        author: other,
+        status: "one_to_one_pending",
+        ...hint,
+      };
+      await store.addPendingSpace(spaceId, JSON.stringify(row), store.spacesOf(other).length > 0);
     },
 
     /** Throws the space resolution errors, and `space.not_invite_pending` for a space that is none of two. */

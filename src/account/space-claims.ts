@@ -29,6 +29,9 @@ const LOOKS_AT_ONCE = 4;
 const LOOK_AGAIN_MS = 2_000;
 const FIRST_LOOKS = 30;
 const LOOK_AGAIN_MAX_MS = 600_000;
+/** Of more than that so many are looked into in all: who floods the list holds up the first look into no other for long. */
+const MANY_CLAIMS = 64;
+const LOOK_PACE_MS = 1_000;
 
 interface SpaceClaimsDeps {
   account: Account;
@@ -54,7 +57,7 @@ interface SpaceClaimsDeps {
  * number, and shown to nobody: a message with the id of any space costs its sender nothing. Several claims may name one
  * space; the first that holds counts.
  */
-export type SpaceClaims = Service & { add(add: DirectAdd): void };
+export type SpaceClaims = Service & { add(add: DirectAdd): Promise<void> };
 
 export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
   const { account, store, clock, log } = deps;
@@ -72,11 +75,13 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
     looks.delete(nameOf(claim));
   };
 
-  /** Claims of strangers are replaced by newer ones, the oldest first. */
+  /** Of too many claims one in the middle gives way, a stranger's first: neither what came before a flood nor what comes after. */
   const makeRoom = (): void => {
+    if (store.countSpaceClaims() <= LIMITS.claims) return;
     const claims = store.spaceClaims();
-    if (claims.length <= LIMITS.pendingSpaces) return;
-    drop(claims.find(({ adder }) => !deps.isKnown(adder)) ?? claims[0]!);
+    const middle = LIMITS.claims / 2;
+    const outwards = [...claims.slice(middle, -1), ...claims.slice(0, middle).reverse()];
+    drop(outwards.find(({ adder }) => !deps.isKnown(adder)) ?? outwards[0]!);
   };
 
   /**
@@ -102,7 +107,7 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
   };
 
   const look = async (claim: SpaceClaim): Promise<void> => {
-    if (stopped || !store.spaceClaims().some((one) => nameOf(one) === nameOf(claim))) return;
+    if (stopped || !store.spaceClaimsOf(claim.spaceId).some(({ adder }) => adder === claim.adder)) return;
     const spaceId = claim.spaceId as SpaceId;
     if (!deps.isWanted(spaceId)) return drop(claim);
     // A member that was removed, and added again, may have heard of neither.
@@ -114,7 +119,7 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
       ...(claim.name === "" ? {} : { name: claim.name }),
     };
     if ((await holds(claim)) && !stopped && (await deps.verified(add))) {
-      for (const other of store.spaceClaims()) if (other.spaceId === claim.spaceId) drop(other);
+      for (const other of store.spaceClaimsOf(claim.spaceId)) drop(other);
       return;
     }
     lookLater(claim);
@@ -136,7 +141,11 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
     const name = nameOf(claim);
     const count = (looks.get(name) ?? 0) + 1;
     looks.set(name, count);
-    const waitMs = Math.min(LOOK_AGAIN_MAX_MS, LOOK_AGAIN_MS * 2 ** Math.max(0, count - FIRST_LOOKS));
+    const claims = store.countSpaceClaims();
+    const waitMs = Math.max(
+      Math.min(LOOK_AGAIN_MAX_MS, LOOK_AGAIN_MS * 2 ** Math.max(0, count - FIRST_LOOKS)),
+      claims > MANY_CLAIMS ? claims * LOOK_PACE_MS : 0,
+    );
     clearTimeout(timers.get(name));
     timers.set(
       name,
@@ -157,11 +166,11 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
       stopped = true;
       for (const timer of timers.values()) clearTimeout(timer);
     },
-    /** Durable when it returns. */
-    add({ spaceId, adder, transportSecret, name = "" }) {
+    /** Durable when it resolves. */
+    async add({ spaceId, adder, transportSecret, name = "" }) {
       if (!deps.isWanted(spaceId)) return;
       const claim: SpaceClaim = { spaceId, adder, transport: transportSecret, name, sinceMs: clock.nowMs() };
-      store.putSpaceClaim(claim);
+      await store.putSpaceClaim(claim);
       makeRoom();
       looks.delete(nameOf(claim));
       if (!stopped) lookNow(claim);

@@ -89,7 +89,7 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
         metadata,
         derived,
       };
-      store.putIntent(seed.spaceId, Buffer.from(JSON.stringify(intent)));
+      await store.putIntent(seed.spaceId, Buffer.from(JSON.stringify(intent)));
       deps.crashPoint("space-create:intent");
       await carryOut(seed.spaceId, intent);
     },

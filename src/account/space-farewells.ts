@@ -48,10 +48,10 @@ export function createFarewells(deps: {
   const settling = new Set<SpaceId>();
   return {
     has: (spaceId: string): boolean => sinceBySpace.has(spaceId),
-    /** Durable when it returns. */
-    begin(spaceId: SpaceId): void {
+    /** Durable when it resolves. */
+    async begin(spaceId: SpaceId): Promise<void> {
       const sinceMs = clock.nowMs();
-      store.putFarewell(spaceId, sinceMs);
+      await store.putFarewell(spaceId, sinceMs);
       sinceBySpace.set(spaceId, sinceMs);
     },
     drop,

@@ -5,7 +5,7 @@ import { openAccountStore } from "../store/account-store.ts";
 import { createSpaceHandles } from "./space-handles.ts";
 
 test("[SRV-3] whoever goes through many spaces leaves others a turn of the loop before each", async () => {
-  const store = openAccountStore(":memory:");
+  const store = openAccountStore(":memory:", { onFault: () => {}, pending: { kept: 2, shown: 2 } });
   let turns = 0;
   let counting = true;
   const count = (): void => {
@@ -26,6 +26,6 @@ test("[SRV-3] whoever goes through many spaces leaves others a turn of the loop 
     await handles.closeAll();
   } finally {
     counting = false;
-    store.close();
+    await store.close();
   }
 });

@@ -101,7 +101,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     const row = tech.spaceRow(spaceId);
     if (!row || spaceStatusOf(row) !== "deleted") return; // it is joined again
     if (!known || !pendingRequestOf(known.acl.state, known.accountKey)) return spaces.remove(spaceId);
-    farewells.begin(spaceId);
+    await farewells.begin(spaceId);
     follow(known);
   }
 
@@ -110,7 +110,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
 
   /** Ends a space here, and keeps it from being dropped while others have not heard of it. */
   async function endWithFarewell(space: Space, fields: JsonObject): Promise<void> {
-    farewells.begin(space.id);
+    await farewells.begin(space.id);
     await tech.setSpaceRow(space.id, fields);
     await sayFarewell(space);
   }

@@ -37,7 +37,7 @@ interface SpaceRegistryDeps {
   events: SpaceEvents;
   holds: SpaceHolds;
   /** Opens the database of a space that is here. */
-  openSpace(spaceId: SpaceId): Space;
+  openSpace(spaceId: SpaceId): Promise<Space>;
 }
 
 /** The account's spaces as they are on this device: their rows and, opened when asked for, the spaces themselves. */
@@ -58,7 +58,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
     open: async (spaceId) => {
       await removals.get(spaceId);
       writeKnownGenesis(spaceId);
-      const space = deps.openSpace(spaceId);
+      const space = await deps.openSpace(spaceId);
       mirrorMetadata(space, tech, (err) => log.error("mirroring a space's metadata failed", { err, spaceId }));
       await settleRow(space);
       events.emit("opened", space);

@@ -27,11 +27,11 @@ export function createSpaceRows({ tech, store }: { tech: TechSpace; store: Accou
     spaceId: string,
     set: Record<string, string | number | boolean>,
     unset: readonly string[],
-  ): void => {
+  ): Promise<void> => {
     const row = of(spaceId);
     const settings: JsonObject = { ...(row["settings"] as JsonObject | undefined), ...set };
     for (const key of unset) delete settings[key];
-    store.putPendingSpace(spaceId, JSON.stringify({ ...row, settings }));
+    return store.setPendingSpace(spaceId, JSON.stringify({ ...row, settings }));
   };
 
   return {

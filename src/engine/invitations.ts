@@ -45,7 +45,7 @@ export function takeInvitationMessages(deps: {
     if (typeof spaceId !== "string" || !digestOfCid(spaceId) || secret?.length !== SECRET_BYTES) return;
     const { name } = hintIn(body);
     await deps.hints.keep(spaceId as SpaceId, secret);
-    deps.claims.add({
+    await deps.claims.add({
       spaceId: spaceId as SpaceId,
       adder: from,
       transportSecret: secret,

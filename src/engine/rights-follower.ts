@@ -29,25 +29,27 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
   /** What was last reported of each member, so that spaces that know different things do not overwrite each other for nothing. */
   const reportedBySpace = new Map<SpaceId, Map<AccountId, string>>();
 
+  const inStep = (change: Promise<void>): void => {
+    change.catch((err: unknown) => deps.log.error("the directory of identities was not brought in step", { err }));
+  };
+
   const follow = (space: Space): void => {
     if (space.role() === "none" || deps.isOver(space.id)) {
-      identities.setMembers(space.id, []);
+      inStep(identities.setMembers(space.id, []));
       return;
     }
     const reported = reportedBySpace.get(space.id) ?? new Map<AccountId, string>();
     reportedBySpace.set(space.id, reported);
     const members = rosterIn(space).filter(({ status, permission }) => status === "active" && permission !== "guest");
-    identities.setMembers(
-      space.id,
-      members.map(({ identity }) => identity),
-    );
+    const ids = members.map(({ identity }) => identity);
+    inStep(identities.setMembers(space.id, ids));
     for (const { identity, metadata } of members) {
       if (!metadata) continue;
       const { profileKey: _, ...profile } = metadata;
       const text = JSON.stringify(profile);
       if (reported.get(identity) === text) continue;
       reported.set(identity, text);
-      identities.setProfile(identity, profile);
+      inStep(identities.setProfile(identity, profile));
     }
   };
 
@@ -96,7 +98,7 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
       timers.delete(spaceId);
       reportedBySpace.delete(spaceId);
       cutBySpace.delete(spaceId);
-      identities.setMembers(spaceId, []);
+      inStep(identities.setMembers(spaceId, []));
     },
     close(): void {
       for (const timer of timers.values()) clearTimeout(timer);

@@ -32,11 +32,11 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
   const listeners = new Set<(batch: CommitBatch) => void>();
 
   /**
-   * The row that only this device has, unless the account has one by now. No change made it, so it counts as older than
+   * The row that only this device has and shows, unless the account has one by now. No change made it, so it counts as older than
    * all.
    */
   const pendingRow = (spaceId: string): string | null => {
-    const text = store.pendingSpace(spaceId);
+    const text = store.shownPendingSpace(spaceId);
     if (text === undefined) return null;
     const version = versionOf(1, digestOfCid(spaceId)!);
     const row = { _ver: { id: version, "*": version }, ownRole: "none", ...(JSON.parse(text) as JsonObject) };

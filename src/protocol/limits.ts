@@ -79,7 +79,11 @@ export const LIMITS = {
   spaceMembers: 1000,
   /**
    * Spaces of one kind (one-to-one, or added to) that others may have waiting for this account's answer: anybody can begin
-   * one, so what comes beyond is not shown.
+   * one, so what comes beyond is not shown until there is room.
    */
   pendingSpaces: 256,
+  /** One-to-one requests that are kept for that, of strangers and of others each. */
+  keptRequests: 2048,
+  /** Spaces that others say they added this account to, which are looked for. */
+  claims: 1024,
 } as const;

@@ -41,7 +41,8 @@ test("[STORE-2] what SQLite and the system say of files has a code of its own, h
     [withCode("SQLITE_IOERR_FSYNC"), "storage.failed"],
     [thrownBy(() => JSON.parse('{"half')), "storage.damaged"],
     [thrownBy(() => new Database(":memory:").query(`SELECT '{"half' ->> '$.a'`).get()), "storage.damaged"],
-    [withCode("SQLITE_BUSY"), undefined],
+    [withCode("SQLITE_BUSY"), "server.unavailable"],
+    [withCode("SQLITE_BUSY_RECOVERY"), "server.unavailable"],
     [withCode("ECONNREFUSED"), undefined],
     [thrownBy(() => readFileSync(`${dir.path}/none`)), undefined],
     [new TypeError("a fault of ours"), undefined],
@@ -50,5 +51,7 @@ test("[STORE-2] what SQLite and the system say of files has a code of its own, h
   for (const [thrown, code] of cases)
     expect([String(thrown), storageFault(thrown)?.code]).toEqual([String(thrown), code]);
   for (const [thrown, code] of cases)
-    if (code) expect(storageFault(thrown)).toMatchObject({ status: 507, cause: thrown });
+    if (code)
+      expect(storageFault(thrown)).toMatchObject({ status: code === "server.unavailable" ? 503 : 507, cause: thrown });
+  expect(storageFault(withCode("SQLITE_BUSY"))?.message).toStartWith("Another program has the database locked");
 });

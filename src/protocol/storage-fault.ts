@@ -19,7 +19,7 @@ export class DamagedRowError extends StoredFileError {
   }
 }
 
-type StorageCode = Extract<ErrorCode, `storage.${string}`>;
+type StorageCode = Extract<ErrorCode, `storage.${string}` | "server.unavailable">;
 
 /** Codes of SQLite and of the operating system, and what they mean to who asked. */
 const MEANINGS: readonly (readonly [RegExp, StorageCode])[] = [
@@ -28,7 +28,15 @@ const MEANINGS: readonly (readonly [RegExp, StorageCode])[] = [
   [/^(SQLITE_READONLY|SQLITE_CANTOPEN|SQLITE_PERM|EACCES|EPERM|EROFS)/, "storage.read_only"],
   [/^version$/, "storage.version"],
   [/^(SQLITE_IOERR|EIO$)/, "storage.failed"],
+  [/^SQLITE_BUSY/, "server.unavailable"],
 ];
+
+const LOCKED = (whose: string): string =>
+  `Another program has ${whose} database locked; close whatever has files of the data directory open, and try again`;
+
+/** The answer where another program's lock keeps the server from doing what it should. `whose`: of a database, in words. */
+export const lockedFault = (whose: string, cause: unknown): SvcError =>
+  new SvcError("server.unavailable", { message: LOCKED(whose), cause });
 
 /** What comes from outside is parsed, and refused, where it comes in: further in, a text that is no JSON was stored as one. */
 export const isSpoiltText = (error: unknown): boolean =>
@@ -39,8 +47,9 @@ export const isSpoiltText = (error: unknown): boolean =>
 export function storageFault(thrown: unknown): SvcError | undefined {
   for (let each = thrown; each instanceof Error; each = each.cause) {
     const { code } = each as { code?: unknown };
-    const meaning = typeof code === "string" && MEANINGS.find(([codes]) => codes.test(code));
-    if (meaning) return new SvcError(meaning[1], { cause: thrown });
+    const meaning = typeof code === "string" ? MEANINGS.find(([codes]) => codes.test(code))?.[1] : undefined;
+    if (meaning === "server.unavailable") return lockedFault("the", thrown);
+    if (meaning) return new SvcError(meaning, { cause: thrown });
     if (isSpoiltText(each)) return new SvcError("storage.damaged", { cause: thrown });
   }
   return undefined;

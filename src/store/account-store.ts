@@ -1,4 +1,5 @@
 import { type Migration, openDatabase } from "./database.ts";
+import { createWaitingWrites } from "./waiting-writes.ts";
 
 /** What of an account is this device's own: intents of what spans databases, and which spaces were closed in order. */
 const MIGRATIONS: readonly Migration[] = [
@@ -38,7 +39,30 @@ const MIGRATIONS: readonly Migration[] = [
     // When what is stored of a space was last gone over, all of it.
     db.exec("CREATE TABLE space_checks(space_id TEXT PRIMARY KEY, checked_ms INTEGER NOT NULL) WITHOUT ROWID;");
   },
+  (db) => {
+    // In the order in which they came. known: the other shared a space with this account by then.
+    db.exec(`
+      ALTER TABLE pending_spaces RENAME TO unordered;
+      CREATE TABLE pending_spaces(no INTEGER PRIMARY KEY AUTOINCREMENT, space_id TEXT NOT NULL UNIQUE,
+        known INTEGER NOT NULL, row TEXT NOT NULL);
+      CREATE INDEX pending_spaces_by_age ON pending_spaces(known, no);
+      INSERT INTO pending_spaces(space_id, known, row)
+        SELECT space_id, json_extract(row, '$.author') IN (SELECT identity FROM space_members), row
+        FROM unordered ORDER BY json_extract(row, '$.createdAt."$date"');
+      DROP TABLE unordered;
+    `);
+  },
 ];
+
+/**
+ * How many rows that wait for an answer are kept, and of how many of them are shown, of those who share a space with this
+ * account and of strangers each. Of too many the first half and the last are kept, or shown: neither what came before a
+ * flood nor what comes after it gives way.
+ */
+export interface PendingBounds {
+  readonly kept: number;
+  readonly shown: number;
+}
 
 /** What somebody says of a space to which they added this account. Nothing of it is verified but who says it. */
 export interface SpaceClaim {
@@ -52,8 +76,17 @@ export interface SpaceClaim {
 
 export type AccountStore = ReturnType<typeof openAccountStore>;
 
-export function openAccountStore(path: string) {
+/**
+ * Who asks for something waits for its write, and may be refused; what nobody waits for is done in time, however long another
+ * program has the file locked, and `onFault` hears where it could not be. Reads see what was written.
+ */
+export function openAccountStore(
+  path: string,
+  { onFault, pending: { kept, shown } }: { onFault(error: unknown): void; pending: PendingBounds },
+) {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
+  const { write, writeInTime, close } = createWaitingWrites(db, { whose: "the account's" });
+  const inTime = (run: () => unknown): void => void writeInTime(run).catch(onFault);
   const putIntent = db.query<null, [string, Uint8Array]>(
     "INSERT INTO intents(space_id, payload) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET payload = excluded.payload",
   );
@@ -93,9 +126,17 @@ export function openAccountStore(path: string) {
     "INSERT INTO profiles(identity, profile) VALUES(?, ?) ON CONFLICT(identity) DO UPDATE SET profile = excluded.profile",
   );
   const pendingSpace = db.query<{ row: string }, [string]>("SELECT row FROM pending_spaces WHERE space_id = ?");
-  const pendingSpaces = db.query<{ row: string }, []>("SELECT row FROM pending_spaces ORDER BY space_id");
-  const putPending = db.query<null, [string, string]>(
-    "INSERT INTO pending_spaces(space_id, row) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET row = excluded.row",
+  const shownOf = db.query<{ spaceId: string }, [number, number]>(
+    `SELECT space_id AS spaceId FROM (SELECT space_id FROM pending_spaces WHERE known = ?1 ORDER BY no LIMIT ?2)
+     UNION SELECT space_id FROM (SELECT space_id FROM pending_spaces WHERE known = ?1 ORDER BY no DESC LIMIT ?2)`,
+  );
+  const addPending = db.query<null, [string, number, string]>(
+    "INSERT INTO pending_spaces(space_id, known, row) VALUES(?, ?, ?) ON CONFLICT(space_id) DO NOTHING",
+  );
+  const setPending = db.query<null, [string, string]>("UPDATE pending_spaces SET row = ? WHERE space_id = ?");
+  const countPending = db.query<{ n: number }, [number]>("SELECT count(*) AS n FROM pending_spaces WHERE known = ?");
+  const dropMiddle = db.query<null, [number, number]>(
+    `DELETE FROM pending_spaces WHERE no = (SELECT no FROM pending_spaces WHERE known = ? ORDER BY no LIMIT 1 OFFSET ?)`,
   );
   const dropPending = db.query<null, [string]>("DELETE FROM pending_spaces WHERE space_id = ?");
   const farewells = db.query<{ space_id: string; since: number }, []>("SELECT space_id, since FROM farewells");
@@ -110,61 +151,99 @@ export function openAccountStore(path: string) {
     `INSERT INTO space_claims(space_id, adder, transport, name, since) VALUES(?, ?, ?, ?, ?)
      ON CONFLICT(space_id, adder) DO UPDATE SET transport = excluded.transport, name = excluded.name, since = excluded.since`,
   );
+  const claimsOf = db.query<SpaceClaim, [string]>(
+    "SELECT space_id AS spaceId, adder, transport, name, since AS sinceMs FROM space_claims WHERE space_id = ?",
+  );
+  const countClaims = db.query<{ n: number }, []>("SELECT count(*) AS n FROM space_claims");
   const dropClaim = db.query<null, [string, string]>("DELETE FROM space_claims WHERE space_id = ? AND adder = ?");
   const pendingListeners = new Set<(spaceId: string) => void>();
+  const findShown = (): Set<string> =>
+    new Set([0, 1].flatMap((known) => shownOf.all(known, shown / 2).map(({ spaceId }) => spaceId)));
+  let shownIds = findShown();
+  /** Tells of the rows that are shown now and were not, or the other way round, and of the one that changed. */
+  const showAnew = (changed: string): void => {
+    const before = shownIds;
+    shownIds = findShown();
+    for (const spaceId of new Set([changed, ...before, ...shownIds]))
+      if (spaceId === changed || before.has(spaceId) !== shownIds.has(spaceId))
+        for (const listener of pendingListeners) listener(spaceId);
+  };
   return {
-    /** Row of a space that waits for an answer on this device, as JSON text. */
+    /** Row of a space that waits for an answer on this device, as JSON text, whether it is shown or not. */
     pendingSpace: (spaceId: string): string | undefined => pendingSpace.get(spaceId)?.row,
-    pendingSpaces: (): string[] => pendingSpaces.all().map(({ row }) => row),
-    putPendingSpace(spaceId: string, row: string): void {
-      putPending.run(spaceId, row);
+    /** The same, if it is shown. */
+    shownPendingSpace: (spaceId: string): string | undefined =>
+      shownIds.has(spaceId) ? pendingSpace.get(spaceId)?.row : undefined,
+    /** The rows that are shown. */
+    pendingSpaces: (): string[] => [...shownIds].sort().flatMap((spaceId) => pendingSpace.get(spaceId)?.row ?? []),
+    /** Of one that is there nothing changes. */
+    async addPendingSpace(spaceId: string, row: string, known: boolean): Promise<void> {
+      await write(() => {
+        addPending.run(spaceId, known ? 1 : 0, row);
+        if (countPending.get(known ? 1 : 0)!.n > kept) dropMiddle.run(known ? 1 : 0, kept / 2);
+      });
+      showAnew(spaceId);
+    },
+    async setPendingSpace(spaceId: string, row: string): Promise<void> {
+      await write(() => setPending.run(row, spaceId));
       for (const listener of pendingListeners) listener(spaceId);
     },
-    dropPendingSpace(spaceId: string): void {
-      if (dropPending.run(spaceId).changes > 0) for (const listener of pendingListeners) listener(spaceId);
+    async dropPendingSpace(spaceId: string): Promise<void> {
+      const { changes } = await write(() => dropPending.run(spaceId));
+      if (changes > 0) showAnew(spaceId);
     },
-    /** Called with every space whose row was put or dropped. Answers how to stop. */
+    /** Called with every space whose row is shown, changed or not shown any more. Answers how to stop. */
     onPending(listener: (spaceId: string) => void): () => void {
       pendingListeners.add(listener);
       return () => void pendingListeners.delete(listener);
     },
     /** Oldest first. */
     spaceClaims: (): SpaceClaim[] => claims.all(),
-    putSpaceClaim: ({ spaceId, adder, transport, name, sinceMs }: SpaceClaim) =>
-      void putClaim.run(spaceId, adder, transport, name, sinceMs),
-    dropSpaceClaim: ({ spaceId, adder }: Pick<SpaceClaim, "spaceId" | "adder">) => void dropClaim.run(spaceId, adder),
+    spaceClaimsOf: (spaceId: string): SpaceClaim[] => claimsOf.all(spaceId),
+    countSpaceClaims: (): number => countClaims.get()!.n,
+    putSpaceClaim: ({ spaceId, adder, transport, name, sinceMs }: SpaceClaim): Promise<unknown> =>
+      write(() => putClaim.run(spaceId, adder, transport, name, sinceMs)),
+    dropSpaceClaim: ({ spaceId, adder }: Pick<SpaceClaim, "spaceId" | "adder">): void =>
+      inTime(() => dropClaim.run(spaceId, adder)),
     farewells: () => farewells.all().map((row) => ({ spaceId: row.space_id, sinceMs: row.since })),
-    putFarewell: (spaceId: string, sinceMs: number) => void putFarewell.run(spaceId, sinceMs),
-    dropFarewell: (spaceId: string) => void dropFarewell.run(spaceId),
+    putFarewell: (spaceId: string, sinceMs: number): Promise<unknown> => write(() => putFarewell.run(spaceId, sinceMs)),
+    dropFarewell: (spaceId: string): void => inTime(() => dropFarewell.run(spaceId)),
 
     membersOf: (spaceId: string): string[] => membersOf.all(spaceId).map((row) => row.identity),
-    /** Replaces the members of a space. */
-    setMembers: db.transaction((spaceId: string, wanted: readonly string[]) => {
+    /** Runs changes of members and profiles, and what has to be read just before them. Done in time. */
+    changeDirectory: writeInTime,
+    /** Replaces the members of a space, in a change of the directory. */
+    setMembers(spaceId: string, wanted: readonly string[]): void {
       const known = membersOf.all(spaceId).map((row) => row.identity);
       for (const identity of known) if (!wanted.includes(identity)) dropMember.run(spaceId, identity);
       for (const identity of wanted) addMember.run(spaceId, identity);
-    }),
+    },
     spacesOf: (identity: string): string[] => spacesOf.all(identity).map((row) => row.space_id),
     identities: (): string[] => identities.all().map((row) => row.identity),
     /** What is known of an identity, as JSON text. */
     profile: (identity: string): string | undefined => profile.get(identity)?.profile,
-    putProfile: (identity: string, text: string) => void putProfile.run(identity, text),
+    /** In a change of the directory. */
+    putProfile: (identity: string, text: string): void => void putProfile.run(identity, text),
 
     checkedMs: (spaceId: string): number => checkedMs.get(spaceId)?.checked_ms ?? 0,
     setCheckedMs: (spaceId: string, ms: number) => void setCheckedMs.run(spaceId, ms),
-    putIntent: (spaceId: string, payload: Uint8Array) => void putIntent.run(spaceId, payload),
-    dropIntent: (spaceId: string) => void dropIntent.run(spaceId),
+    putIntent: (spaceId: string, payload: Uint8Array): Promise<unknown> => write(() => putIntent.run(spaceId, payload)),
+    dropIntent: (spaceId: string): void => inTime(() => dropIntent.run(spaceId)),
     intents: () => intents.all().map((row) => ({ spaceId: row.space_id, payload: row.payload })),
     isClean: (spaceId: string, projection: number): boolean => {
       const row = localSpace.get(spaceId);
       return row?.clean === 1 && row.projection === projection;
     },
-    markClean: (spaceId: string, clean: boolean, projection: number) =>
-      void markSpace.run(spaceId, clean ? 1 : 0, projection),
-    forgetSpace(spaceId: string): void {
-      forgetSpace.run(spaceId);
-      forgetCheck.run(spaceId);
+    markClean: (spaceId: string, clean: boolean, projection: number): void =>
+      inTime(() => markSpace.run(spaceId, clean ? 1 : 0, projection)),
+    forgetSpace: (spaceId: string): void =>
+      inTime(() => {
+        forgetSpace.run(spaceId);
+        forgetCheck.run(spaceId);
+      }),
+    async close(): Promise<void> {
+      await close();
+      db.close();
     },
-    close: () => db.close(),
   };
 }

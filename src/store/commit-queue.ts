@@ -1,7 +1,8 @@
-import { SQLiteError, type Statement } from "bun:sqlite";
-import { svcError } from "../protocol/errors.ts";
-import { BUSY_TIMEOUT_MS } from "./database.ts";
+import type { Statement } from "bun:sqlite";
+import { lockedFault } from "../protocol/storage-fault.ts";
+import { namingFile } from "./database.ts";
 import { lazyStatement } from "./lazy-statement.ts";
+import { isLocked, LOCKED_RETRY_MS, LOCKED_WAIT_MS } from "./locked-database.ts";
 import { OutgrownError, type OwnDatabase } from "./own-database.ts";
 
 /** What a write may do in its transaction besides SQL: undo its in-memory effects, and act once it is durable. */
@@ -56,17 +57,10 @@ interface Place {
   comeBack(): void;
 }
 
-const LOCKED_MESSAGE =
-  "Another program has this space's database locked; close whatever has files of the data directory open, and try again";
-
 /** A batch ends after this long even if more waits, so that reads get their turn. */
 const SLICE_MS = 8;
 /** What is paid once a batch is shared by writes that take as long, up to this. */
 const MAX_SHARED_MS = 250;
-
-/** While another program has the database locked, a batch is tried again so often, and given up after so long. */
-const LOCKED_RETRY_MS = 25;
-const LOCKED_WAIT_MS = 5_000;
 
 /** A write behind others of its batch that runs more statements than this is large. A page of 500 records runs about 1,000. */
 const SMALL_RUNS = 2_500;
@@ -150,8 +144,7 @@ export function createCommitQueue(
       return;
     }
     lockedSinceMs = undefined;
-    const refused = svcError("server.unavailable", undefined, LOCKED_MESSAGE);
-    refused.cause = error;
+    const refused = lockedFault("this space's", namingFile(db.filename, error));
     for (const entry of takeAll()) entry.reject(refused);
     finish();
   };
@@ -161,12 +154,7 @@ export function createCommitQueue(
   /** Whether the batch's first write is being run. */
   let isFirst = false;
   const begin = () => {
-    db.exec("PRAGMA busy_timeout = 0"); // takes effect as it is prepared: no statement to keep
-    try {
-      beginImmediate.run();
-    } finally {
-      db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-    }
+    beginImmediate.run();
     changesAtBegin = changesEver.get()!.n;
   };
 
@@ -247,7 +235,7 @@ export function createCommitQueue(
     try {
       begin();
     } catch (error) {
-      if (error instanceof SQLiteError && error.code?.startsWith("SQLITE_BUSY")) waitForLock(error);
+      if (isLocked(error)) waitForLock(error);
       else fail(takeAll(), error);
       return;
     }

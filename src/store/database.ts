@@ -22,12 +22,6 @@ export interface OpenOptions extends Schema {
   durability: "full" | "normal" | "at-close";
 }
 
-/**
- * How long a statement waits for another connection, of ours or of another program: those that come and go lock a database for
- * a moment. Nothing else happens meanwhile, so the commit queue does without where it has to wait for longer.
- */
-export const BUSY_TIMEOUT_MS = 1_000;
-
 const SYNCHRONOUS = { full: "FULL", normal: "NORMAL", "at-close": "OFF" } as const;
 
 /** The file was written by a newer program. Nothing was changed. */
@@ -54,13 +48,15 @@ class GivenUpSchemaError extends StoredFileError {
 /**
  * Opens (creating if absent) a database of ours: WAL, the asked durability, migrated to the newest schema.
  * Throws NewerSchemaError for a file of a later program, GivenUpSchemaError for one from before the first release,
- * StoredFileError for one whose tables are not as its migrations make them, and SQLite's own error for a damaged one.
+ * StoredFileError for one whose tables are not as its migrations make them, and SQLite's own error for a damaged one, or one
+ * that another program has locked.
  */
 export function openDatabase(path: string, options: OpenOptions): OwnDatabase {
   const db = openFile(path);
   try {
     db.exec(`
-      PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS};
+      -- Nothing else happens while a statement waits for another connection: who has to wait tries again, off the loop.
+      PRAGMA busy_timeout = 0;
       PRAGMA synchronous = ${SYNCHRONOUS[options.durability]};
       PRAGMA journal_mode = WAL;
       PRAGMA fullfsync = ${options.durability === "normal" ? 0 : 1};
@@ -111,7 +107,7 @@ export function forItsOwnerAlone(path: string): void {
 }
 
 /** SQLite does not say which file it is about. */
-function namingFile(path: string, error: unknown): Error {
+export function namingFile(path: string, error: unknown): Error {
   return new Error(`${path}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
 }
 

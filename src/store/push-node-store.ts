@@ -22,9 +22,13 @@ const MIGRATIONS: readonly Migration[] = [
   },
 ];
 
+/** How long a statement waits for a program that has the file locked for a moment. */
+const BUSY_MS = 1_000;
+
 /** Rows are JSON texts; what is looked up by stands beside them. */
 export function openPushNodeStore(path: string) {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
+  db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
   // Leases of a process that is gone: this one alone uses the file.
   db.exec("UPDATE deliveries SET due_ms = json_extract(row, '$.dueMs')");
   const meta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");

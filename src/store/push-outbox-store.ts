@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { renameSync, rmSync } from "node:fs";
 import { isDamage, type Migration, openDatabase } from "./database.ts";
+import { createWaitingWrites } from "./waiting-writes.ts";
 
 /** What this device has yet to tell its push node. */
 const MIGRATIONS: readonly Migration[] = [
@@ -42,17 +43,26 @@ export interface OutboxRow {
 const COLUMNS =
   "id, kind, space_id AS spaceId, chat_id AS chatId, audience, message_id AS messageId, queued_ms AS queuedMs, due_ms AS dueMs, attempts";
 
+interface PushOutboxOptions {
+  onDamage(error: unknown): void;
+  /** Something could not be written. */
+  onFault(error: unknown): void;
+}
+
 export type PushOutboxStore = ReturnType<typeof openPushOutboxStore>;
 
 /**
  * Survives the end of the process at any moment. It is not synced to the disk at each row, so that nobody's message waits for
  * a notification: a power failure may cost the notifications of its last moments. A damaged file is set aside as
- * `<path>.damaged`, in place of one set aside before: notifications are no reason to keep a server from starting.
+ * `<path>.damaged`, in place of one set aside before: notifications are no reason to keep a server from starting. What is
+ * written waits, in its order, for as long as another program has the file locked.
  */
-export function openPushOutboxStore(path: string, onDamage: (error: unknown) => void) {
+export function openPushOutboxStore(path: string, { onDamage, onFault }: PushOutboxOptions) {
   const db = openOrSetAside(path, onDamage);
+  const { writeInTime, close } = createWaitingWrites(db, { whose: "the push queue's" });
+  const inTime = (run: () => unknown): void => void writeInTime(run).catch(onFault);
   // Whatever was under way when the process ended is sent again; where its place was taken, the newer row has it.
-  db.exec("UPDATE OR REPLACE outbox SET taken = 0 WHERE taken = 1");
+  inTime(() => db.exec("UPDATE OR REPLACE outbox SET taken = 0 WHERE taken = 1"));
   const put = db.query<null, [string, OutboxKind, string, string, string, string, number, number]>(
     `INSERT INTO outbox(id, kind, space_id, chat_id, audience, message_id, queued_ms, due_ms) VALUES(?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT(kind, space_id, chat_id, audience) WHERE taken = 0 DO UPDATE SET message_id = excluded.message_id, queued_ms = excluded.queued_ms`,
@@ -75,33 +85,37 @@ export function openPushOutboxStore(path: string, onDamage: (error: unknown) => 
   const hasKey = db.query<{ found: number }, [string]>("SELECT 1 AS found FROM space_keys WHERE space_key = ?");
   return {
     /** Queues a push; one that waits for the same audience of the same chat takes its message over, and keeps its time. */
-    put: (row: Omit<OutboxRow, "attempts">) =>
-      void put.run(row.id, row.kind, row.spaceId, row.chatId, row.audience, row.messageId, row.queuedMs, row.dueMs),
+    put: ({ id, kind, spaceId, chatId, audience, messageId, queuedMs, dueMs }: Omit<OutboxRow, "attempts">): void =>
+      inTime(() => put.run(id, kind, spaceId, chatId, audience, messageId, queuedMs, dueMs)),
     /** Rows that are due, which nothing is merged into from now on. */
-    takeDue: db.transaction((nowMs: number, limit: number): OutboxRow[] => {
-      const rows = due.all(nowMs, limit);
-      for (const { id } of rows) take.run(id);
-      return rows;
-    }),
-    /** It was not sent: it waits again, unless a newer one of the same audience does. Answers which. */
-    giveBack: db.transaction((id: string, messageId: string, dueMs: number): boolean => {
-      if (giveBack.run(messageId, dueMs, id).changes > 0) return true;
-      drop.run(id);
-      return false;
-    }),
-    drop: (id: string) => void drop.run(id),
-    dropSpace: (spaceId: string) => void dropSpace.run(spaceId),
+    takeDue: (nowMs: number, limit: number): Promise<OutboxRow[]> =>
+      writeInTime(() => {
+        const rows = due.all(nowMs, limit);
+        for (const { id } of rows) take.run(id);
+        return rows;
+      }),
+    /** It was not sent: it waits again, unless a newer one of the same audience does. */
+    giveBack: (id: string, messageId: string, dueMs: number): void =>
+      inTime(() => {
+        if (giveBack.run(messageId, dueMs, id).changes === 0) drop.run(id);
+      }),
+    drop: (id: string): void => inTime(() => drop.run(id)),
+    dropSpace: (spaceId: string): void => inTime(() => dropSpace.run(spaceId)),
     nextDueMs: (): number | undefined => next.get()!.due ?? undefined,
     /** Drops what was queued before; answers how many. */
-    dropOld: (beforeMs: number): number => dropOld.run(beforeMs).changes,
-    addPruned: (peerId: string) => void addPruned.run(peerId),
+    dropOld: (beforeMs: number): Promise<number> => writeInTime(() => dropOld.run(beforeMs).changes),
+    addPruned: (peerId: string): void => inTime(() => addPruned.run(peerId)),
     pruned: (): string[] => pruned.all().map(({ peerId }) => peerId),
-    dropPruned: (peerId: string) => void dropPruned.run(peerId),
-    noteKeys: db.transaction((spaceKeys: readonly string[]) => {
-      for (const spaceKey of spaceKeys) addKey.run(spaceKey);
-    }),
+    dropPruned: (peerId: string): void => inTime(() => dropPruned.run(peerId)),
+    noteKeys: (spaceKeys: readonly string[]): Promise<void> =>
+      writeInTime(() => {
+        for (const spaceKey of spaceKeys) addKey.run(spaceKey);
+      }),
     isKnownKey: (spaceKey: string): boolean => hasKey.get(spaceKey) !== null,
-    close: () => db.close(),
+    async close(): Promise<void> {
+      await close();
+      db.close();
+    },
   };
 }
 

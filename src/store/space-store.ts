@@ -1,6 +1,6 @@
 import { createAclTable } from "./acl-table.ts";
 import { createChangeTable } from "./change-table.ts";
-import { BUSY_TIMEOUT_MS, type OpenOptions, openDatabase } from "./database.ts";
+import { type OpenOptions, openDatabase } from "./database.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createInboxTable } from "./inbox-table.ts";
@@ -106,16 +106,9 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     memo: createReadMemo(db),
     /**
      * Outside a transaction: copies the log into the database and leaves it empty, so that nothing is left in it of what was
-     * deleted. Answers whether it could: a reader, or another program, may need it.
+     * deleted. Answers whether it could: a reader, or another program, may need it, and is not waited for.
      */
-    eraseLog(): boolean {
-      db.exec("PRAGMA busy_timeout = 0"); // who reads the log is not waited for
-      try {
-        return eraseLog.get()?.busy === 0;
-      } finally {
-        db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-      }
-    },
+    eraseLog: (): boolean => eraseLog.get()?.busy === 0,
     /** Names of its tables. */
     tables: (): string[] => tables.all().map(({ name }) => name),
     /** Makes SQLite's indexes of a table anew. */

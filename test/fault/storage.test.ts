@@ -78,7 +78,7 @@ describe("a disk that is full", () => {
 
 describe("another program that holds a database", () => {
   rule(
-    "[STORE-2] its lock holds up writes to that space alone, which are refused in words and go on once it is gone",
+    "[STORE-4] its lock holds up writes to that space alone, which are refused in words and go on once it is gone",
     async () => {
       await using server = await startServer();
       const held = await createCollection(server.client, (await createSpace(server.client, "held")).id);

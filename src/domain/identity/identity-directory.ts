@@ -5,7 +5,10 @@ import type { IdentitiesFrame, IdentityInfo } from "../../protocol/identity.ts";
 import type { AccountStore } from "../../store/account-store.ts";
 
 interface DirectoryDeps {
-  store: Pick<AccountStore, "membersOf" | "setMembers" | "spacesOf" | "identities" | "profile" | "putProfile">;
+  store: Pick<
+    AccountStore,
+    "changeDirectory" | "membersOf" | "setMembers" | "spacesOf" | "identities" | "profile" | "putProfile"
+  >;
   accountId: AccountId;
 }
 
@@ -57,15 +60,21 @@ export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
       return info;
     },
     /** The members of a space as its ACL has them now; none once the space was left. */
-    setMembers(spaceId: SpaceId, members: readonly AccountId[]): void {
-      const before = remember([...store.membersOf(spaceId), ...members]);
-      store.setMembers(spaceId, members);
+    async setMembers(spaceId: SpaceId, members: readonly AccountId[]): Promise<void> {
+      const before = await store.changeDirectory(() => {
+        const known = remember([...store.membersOf(spaceId), ...members]);
+        store.setMembers(spaceId, members);
+        return known;
+      });
       tell(before);
     },
     /** What an account says of itself, now that its key has opened it. */
-    setProfile(identity: AccountId, profile: Profile): void {
-      const before = remember([identity]);
-      store.putProfile(identity, JSON.stringify(profile));
+    async setProfile(identity: AccountId, profile: Profile): Promise<void> {
+      const before = await store.changeDirectory(() => {
+        const known = remember([identity]);
+        store.putProfile(identity, JSON.stringify(profile));
+        return known;
+      });
       tell(before);
     },
     subscribe(listener: (frame: IdentitiesFrame) => void): () => void {

@@ -141,7 +141,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
   };
 
   const tellTopics = async (planned: readonly PlannedSpace[]): Promise<void> => {
-    store.noteKeys(planned.map(({ keys }) => keys.publicKey));
+    await store.noteKeys(planned.map(({ keys }) => keys.publicKey));
     const { add, drop } = differences(planned, await listTopics(), store.isKnownKey);
     for (const part of slicesOf(drop))
       await calls.post(PUSH_PATHS.topics, NoReply, { drop: grouped(part) } satisfies TopicsBody);

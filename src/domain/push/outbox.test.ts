@@ -37,9 +37,10 @@ function world(path = ""): World & { path: string } {
   } as unknown as World & {
     path: string;
   };
-  const store = openPushOutboxStore(file, (error) => {
+  const fail = (error: unknown): never => {
     throw error;
-  });
+  };
+  const store = openPushOutboxStore(file, { onDamage: fail, onFault: fail });
   self.outbox = createOutbox({
     store,
     clock: { nowMs: () => self.nowMs },

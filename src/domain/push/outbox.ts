@@ -46,6 +46,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   let wakeMs = Number.POSITIVE_INFINITY;
   let sweptMs = 0;
   let begun = false;
+  let looking = false;
   let stopped = false;
 
   /** Looks again at a time, unless that is going to happen earlier. */
@@ -57,27 +58,40 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   };
 
   const look = (): void => {
-    if (stopped) return;
-    const nowMs = clock.nowMs();
     wakeMs = Number.POSITIVE_INFINITY;
-    if (nowMs - sweptMs >= SWEEP_MS) dropOld(nowMs);
-    if (running.size < AT_ONCE) {
-      for (const row of store.takeDue(nowMs, AT_ONCE - running.size)) {
-        const work = bring(row).finally(() => {
-          running.delete(work);
-          wakeAt(clock.nowMs());
-        });
-        running.add(work);
-      }
-    }
-    // With all hands full, whoever ends looks again.
-    const nextMs = running.size < AT_ONCE ? store.nextDueMs() : undefined;
-    wakeAt(Math.min(nowMs + LOOK_MS, nextMs ?? Number.POSITIVE_INFINITY));
+    if (stopped || looking) return;
+    looking = true;
+    lookOnce()
+      .catch((err: unknown) => {
+        log.warn("what waits for the push node could not be looked through", { err });
+        return undefined;
+      })
+      .then((nextMs) => {
+        looking = false;
+        wakeAt(Math.min(clock.nowMs() + LOOK_MS, nextMs ?? Number.POSITIVE_INFINITY));
+      });
   };
 
-  const dropOld = (nowMs: number): void => {
+  /** Begins to send what is due; answers when something is next. */
+  const lookOnce = async (): Promise<number | undefined> => {
+    const nowMs = clock.nowMs();
+    if (nowMs - sweptMs >= SWEEP_MS) await dropOld(nowMs);
+    const due = running.size < AT_ONCE ? await store.takeDue(nowMs, AT_ONCE - running.size) : [];
+    if (stopped) return undefined; // a row that was taken waits again at the next start
+    for (const row of due) {
+      const work = bring(row).finally(() => {
+        running.delete(work);
+        wakeAt(clock.nowMs());
+      });
+      running.add(work);
+    }
+    // With all hands full, whoever ends looks again.
+    return running.size < AT_ONCE ? store.nextDueMs() : undefined;
+  };
+
+  const dropOld = async (nowMs: number): Promise<void> => {
     sweptMs = nowMs;
-    const count = store.dropOld(nowMs - MAX_AGE_MS);
+    const count = await store.dropOld(nowMs - MAX_AGE_MS);
     if (count === 0) return;
     newestByAudience.clear(); // their rows may be among them
     log.warn("notifications were dropped: the push node could not be reached for an hour", { count });

@@ -45,15 +45,14 @@ export type PushService = ReturnType<typeof createPushService>;
 
 export function createPushService(deps: PushServiceDeps) {
   const { account, spaces, clock, log } = deps;
-  const store = openPushOutboxStore(deps.paths.store, (error) =>
-    log.warn(
-      "what waited for the push node is damaged: it is set aside beside its place, and its notifications are lost",
-      {
-        err: error,
-        path: deps.paths.store,
-      },
-    ),
-  );
+  const store = openPushOutboxStore(deps.paths.store, {
+    onDamage: (err) =>
+      log.warn(
+        "what waited for the push node is damaged: it is set aside beside its place, and its notifications are lost",
+        { err, path: deps.paths.store },
+      ),
+    onFault: (err) => log.warn("what waits for the push node could not be noted", { err }),
+  });
   const tokenFile = createTokenFile(deps.paths.token);
   const ending = new AbortController();
   const calls = createNodeCalls({
@@ -112,7 +111,7 @@ export function createPushService(deps: PushServiceDeps) {
     stop: async () => {
       ending.abort();
       await Promise.all([outbox.stop(), follower.stop()]);
-      store.close();
+      await store.close();
     },
   };
 

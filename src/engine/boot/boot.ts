@@ -26,11 +26,11 @@ import { openSync } from "./open-sync.ts";
 export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const { accountDir, log, clock } = options;
   const events = createSpaceEvents();
-  const stores = openStores({ accountDir, events, clock, log });
+  const stores = await openStores({ accountDir, events, clock, log });
   try {
     return await bootUpon(stores, events, options);
   } catch (error) {
-    stores.close();
+    await stores.close();
     throw error;
   }
 };
@@ -124,7 +124,7 @@ async function closeParts({ stores, opened, bus, files, services }: BootParts): 
   await files.close();
   await opened.spaces.close();
   await opened.tech.space.close();
-  stores.close();
+  await stores.close();
 }
 
 function accountOf(wallet: Wallet): Account {

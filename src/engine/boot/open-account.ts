@@ -78,7 +78,7 @@ async function openTechSpace(account: Account, { paths, openSpace }: Stores): Pr
   const genesis = derivedSpaceGenesis(account, TECH_SPACE_NAME);
   writeGenesis(paths.space(genesis.spaceId), genesis);
   paths.syncDirectory();
-  const space = openSpace(genesis.spaceId, { as: account, builtIns: techDatasets(), keepsHistory: false });
+  const space = await openSpace(genesis.spaceId, { as: account, builtIns: techDatasets(), keepsHistory: false });
   return createTechSpace(space, await techIndex(space));
 }
 

@@ -8,10 +8,12 @@ import type { RulesRegistry } from "../../change/ports.ts";
 import type { Account } from "../../crypto/account.ts";
 import type { WritableDataset } from "../../domain/type/port.ts";
 import { createSchema, type Schema } from "../../domain/type/schema.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { createReaderPool, type ReaderPool } from "../../query/readers/reader-pool.ts";
 import { openSpace, type Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import { type AccountStore, openAccountStore } from "../../store/account-store.ts";
+import { openingPatiently } from "../../store/locked-database.ts";
 import { createWalCheckpointer } from "../../store/wal-checkpointer.ts";
 import { endsWithItsRoot } from "../built-in-datasets.ts";
 
@@ -23,8 +25,9 @@ export interface Stores {
   readonly historyMemory: HistoryMemory;
   /** The schema of a space that is open. */
   schemaOf(spaceId: SpaceId): Schema;
-  openSpace(spaceId: SpaceId, options: OpenSpaceOptions): Space;
-  close(): void;
+  /** Waits while another program has the space's database locked. */
+  openSpace(spaceId: SpaceId, options: OpenSpaceOptions): Promise<Space>;
+  close(): Promise<void>;
 }
 
 interface OpenSpaceOptions {
@@ -35,10 +38,20 @@ interface OpenSpaceOptions {
 }
 
 /** Boot, phase 1. */
-export function openStores(deps: { accountDir: string; events: SpaceEvents; clock: Clock; log: Log }): Stores {
+export async function openStores(deps: {
+  accountDir: string;
+  events: SpaceEvents;
+  clock: Clock;
+  log: Log;
+}): Promise<Stores> {
   const { events, clock, log } = deps;
   const paths = spacePaths(deps.accountDir);
-  const account = openAccountStore(paths.account);
+  const account = await openingPatiently(() =>
+    openAccountStore(paths.account, {
+      onFault: (err) => log.warn("what this device keeps of an account was not brought in step", { err }),
+      pending: { kept: LIMITS.keptRequests, shown: LIMITS.pendingSpaces },
+    }),
+  );
   const readers = createReaderPool();
   const checker = createChangeChecker((err) =>
     log.warn("a thread that verifies changes was lost; they are verified without it for a while", { err }),
@@ -61,30 +74,32 @@ export function openStores(deps: { accountDir: string; events: SpaceEvents; cloc
       if (!schema) throw new Error(`the space ${spaceId} is not open`);
       return schema;
     },
-    openSpace(spaceId, { as, builtIns, keepsHistory }) {
-      const space = openSpace(paths.space(spaceId), spaceId, {
-        account: as,
-        clock,
-        keepsHistory,
-        checker,
-        walCopying,
-        onFailure: (err) => log.error("a commit failed", { err, spaceId }),
-        onRepair: (what, facts) => log.warn(what, { ...facts, spaceId }),
-        registry: (engine): RulesRegistry => {
-          const schema = createSchema({ engine, builtIns, endsWithItsRoot });
-          schemas.set(spaceId, schema);
-          return schema.registry;
-        },
-      });
+    async openSpace(spaceId, { as, builtIns, keepsHistory }) {
+      const space = await openingPatiently(() =>
+        openSpace(paths.space(spaceId), spaceId, {
+          account: as,
+          clock,
+          keepsHistory,
+          checker,
+          walCopying,
+          onFailure: (err) => log.error("a commit failed", { err, spaceId }),
+          onRepair: (what, facts) => log.warn(what, { ...facts, spaceId }),
+          registry: (engine): RulesRegistry => {
+            const schema = createSchema({ engine, builtIns, endsWithItsRoot });
+            schemas.set(spaceId, schema);
+            return schema.registry;
+          },
+        }),
+      );
       space.engine.onCommit((batch) => events.emit("committed", space, batch));
       space.aclService.onMoved(() => events.emit("aclChanged", space));
       return space;
     },
-    close() {
+    async close() {
       readers.close();
       checker.close();
       checkpointer.close();
-      account.close();
+      await account.close();
     },
   };
 }
