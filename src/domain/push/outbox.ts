@@ -61,7 +61,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
     wakeMs = Number.POSITIVE_INFINITY;
     if (stopped || looking) return;
     looking = true;
-    lookOnce()
+    void lookOnce()
       .catch((err: unknown) => {
         log.warn("what waits for the push node could not be looked through", { err });
         return undefined;
