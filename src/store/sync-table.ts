@@ -136,6 +136,12 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   const chains = db.query<ChainSize, []>(
     `SELECT no AS writer, author, id, seq, changes AS count, last FROM writers WHERE ${IS_SOMEBODY}`,
   );
+  const chainOf = db.query<ChainSize, [number]>(
+    `SELECT no AS writer, author, id, seq, changes AS count, last FROM writers WHERE no = ? AND ${IS_SOMEBODY}`,
+  );
+  const writersAfter = db.query<{ writer: number }, [number, number]>(
+    "SELECT DISTINCT writer FROM (SELECT writer FROM changes WHERE no > ? LIMIT ?)",
+  );
   const forkedIds = db.query<{ id: Uint8Array }, [number]>(
     `SELECT id FROM changes WHERE writer = ?1 AND seq IN
        (SELECT seq FROM changes WHERE writer = ?1 GROUP BY seq HAVING count(*) > 1) ORDER BY id`,
@@ -287,6 +293,10 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     /** In the order of arrival, which is parents first. */
     places: (afterNo: number, limit: number) => places.all(afterNo, limit),
     chains: () => chains.all(),
+    /** The chain of one writer, if it is in `chains`. */
+    chainOf: (writer: number): ChainSize | undefined => chainOf.get(writer) ?? undefined,
+    /** Numbers of the writers of the first so many changes behind a number. */
+    writersAfter: (no: number, limit: number): number[] => writersAfter.all(no, limit).map(({ writer }) => writer),
     /** Numbers of writers of whom changes wait with an ACL record for its place: they may have chains for that alone. */
     displacedWriters: (): number[] => displacedWriters.all().map(({ writer }) => writer),
     /** Ids of all changes that share their seq with another of the same writer, sorted. */

@@ -2,6 +2,7 @@ import { bytesToHex, concatBytes, equalBytes, utf8ToBytes } from "../../base/byt
 import { encodeCbor } from "../../base/dag-cbor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { ChainSize } from "../../store/sync-table.ts";
 import type { Replica } from "../replica.ts";
 import {
   byWriter,
@@ -43,14 +44,33 @@ export const comparisons = (
   suspects: (theirs) => suspects(source, theirs),
 });
 
-const cached = new WeakMap<
-  SpaceStore,
-  StoredVector & { newestNo: number; revision: number; aclHead: string; waiting: string }
->();
+/** A vector, and what it is of. */
+interface KnownVector extends StoredVector {
+  readonly vector: readonly HashedState[];
+  readonly newestNo: number;
+  readonly revision: number;
+  readonly rewrites: number;
+  readonly aclHead: string;
+  readonly waiting: string;
+  /** One for each `PART` entries of the vector. */
+  readonly partHashes: readonly Uint8Array[];
+}
+
+/** An entry with the hash that it has in the digest. */
+interface HashedState extends StoredState {
+  readonly hash: Uint8Array;
+}
+
+/** Entries are hashed so many at a time, so that of one that changed few are hashed again. */
+const PART = 256;
+/** Of so many changes that came it is looked whose they are; of more the vector is computed anew. */
+const PATCHED_CHANGES = 1_000;
+
+const cached = new WeakMap<SpaceStore, KnownVector>();
 
 /**
- * Everything stored, in brief. It is computed once for as long as nothing is added and the ACL log stays the same; the ACL
- * log decides which changes of a writer count, and which writers wait for a place in it.
+ * Everything stored, in brief. While the ACL log stays as it is and the same writers wait for a place in it, and no change
+ * came to count or ceased to, what is added touches its writers alone.
  */
 export function vectorOf(source: VectorSource): StoredVector {
   const { store } = source.engine;
@@ -59,32 +79,70 @@ export function vectorOf(source: VectorSource): StoredVector {
   const aclHead = bytesToHex(source.acl.head().id);
   const known = cached.get(store);
   const waiting = store.sync.displacedWriters().join();
-  const isSame = known?.newestNo === newestNo && known.aclHead === aclHead && known.waiting === waiting;
+  const rewrites = store.changes.rewrites();
+  const isOfSame = known?.aclHead === aclHead && known.waiting === waiting;
+  const isSame = isOfSame && known.newestNo === newestNo;
   if (isSame && known.revision === revision) return known;
   const lacks = lackingIn(store);
-  const vector = isSame ? known.vector : chainsOf(store);
-  const fresh = { newestNo, revision, aclHead, waiting, vector, lacks, digest: digestOf(vector, lacks) };
-  cached.set(store, fresh);
+  const vector = isSame
+    ? known.vector
+    : ((isOfSame && known.rewrites === rewrites ? patched(store, known) : undefined) ?? chainsOf(store));
+  const partHashes = hashesOfParts(vector, known);
+  const digest = digestOf(partHashes, lacks);
+  const fresh = { newestNo, revision, rewrites, aclHead, waiting, vector, lacks, partHashes, digest };
+  // What is in a transaction may be taken back, and its numbers given to others.
+  if (!store.db.inTransaction) cached.set(store, fresh);
   return fresh;
 }
 
-const chainsOf = (store: SpaceStore): StoredState[] =>
+const byKey = (a: StoredState, b: StoredState): number => (a.key < b.key ? -1 : 1);
+
+const chainsOf = (store: SpaceStore): HashedState[] =>
   store.sync
     .chains()
-    .map(({ writer, author, id, seq, count, last }): StoredState => {
-      const forked = count > seq;
-      return {
-        no: writer,
-        key: writerKey(author, id),
-        author: new Uint8Array(author),
-        writer: new Uint8Array(id),
-        seq,
-        count,
-        last: forked ? lowestAt(store, writer, seq)! : last,
-        forks: forked ? sha256(concatBytes(...store.sync.forkedIds(writer))) : NOTHING,
-      };
-    })
-    .sort((a, b) => Buffer.compare(a.author, b.author) || Buffer.compare(a.writer, b.writer));
+    .map((chain) => stateOf(store, chain))
+    .sort(byKey);
+
+/** The vector with what came since; undefined when that is much. */
+function patched(store: SpaceStore, known: KnownVector): HashedState[] | undefined {
+  const { vector, newestNo } = known;
+  if (store.sync.newestNo() < newestNo || store.sync.newestNo() - newestNo > PATCHED_CHANGES) return undefined;
+  const fresh = [...vector];
+  for (const writer of store.sync.writersAfter(newestNo, PATCHED_CHANGES)) {
+    const chain = store.sync.chainOf(writer);
+    if (!chain) continue; // nobody's, or a stranger's: in no vector before or after
+    const state = stateOf(store, chain);
+    const at = placeIn(fresh, state.key);
+    fresh.splice(at, fresh[at]?.key === state.key ? 1 : 0, state);
+  }
+  return fresh;
+}
+
+/** Where an entry stands, or would. */
+function placeIn(vector: readonly StoredState[], key: string): number {
+  let [from, to] = [0, vector.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (vector[middle]!.key < key) from = middle + 1;
+    else to = middle;
+  }
+  return from;
+}
+
+function stateOf(store: SpaceStore, { writer, author, id, seq, count, last }: ChainSize): HashedState {
+  const forked = count > seq;
+  const state: StoredState = {
+    no: writer,
+    key: writerKey(author, id),
+    author: new Uint8Array(author),
+    writer: new Uint8Array(id),
+    seq,
+    count,
+    last: forked ? lowestAt(store, writer, seq)! : last,
+    forks: forked ? sha256(concatBytes(...store.sync.forkedIds(writer))) : NOTHING,
+  };
+  return { ...state, hash: hashOf(state) };
+}
 
 function lackingIn({ pendingBodies }: SpaceStore): Uint8Array {
   const ids = pendingBodies.missingBodies(LACKS_TOLD);
@@ -97,17 +155,27 @@ function lackingIn({ pendingBodies }: SpaceStore): Uint8Array {
 export const hasOurBodies = (source: VectorSource, theirs: { readonly lacks: Uint8Array }): boolean =>
   equalBytes(theirs.lacks, LACKS_NOTHING) || equalBytes(theirs.lacks, vectorOf(source).lacks);
 
-function digestOf(vector: readonly WriterState[], lacks: Uint8Array): Uint8Array {
-  const entries = vector.map(({ author, writer, seq, count, last, forks }) => [
-    author,
-    writer,
-    seq,
-    count,
-    last,
-    forks,
-  ]);
-  return sha256(concatBytes(utf8ToBytes("svc/vector/v1\0"), encodeCbor([lacks, entries])));
+const hashOf = ({ author, writer, seq, count, last, forks }: WriterState): Uint8Array =>
+  sha256(encodeCbor([author, writer, seq, count, last, forks]));
+
+/** Of what stands where it stood the hash is known. */
+function hashesOfParts(vector: readonly HashedState[], known: KnownVector | undefined): Uint8Array[] {
+  const hashes: Uint8Array[] = [];
+  for (let at = 0; at < vector.length; at += PART) {
+    const isKnown = known !== undefined && isSamePart(vector, known.vector, at);
+    const part = () => sha256(concatBytes(...vector.slice(at, at + PART).map(({ hash }) => hash)));
+    hashes.push(isKnown ? known.partHashes[at / PART]! : part());
+  }
+  return hashes;
 }
+
+function isSamePart(a: readonly HashedState[], b: readonly HashedState[], from: number): boolean {
+  for (let at = from; at < from + PART; at++) if (a[at] !== b[at]) return false;
+  return true;
+}
+
+const digestOf = (partHashes: readonly Uint8Array[], lacks: Uint8Array): Uint8Array =>
+  sha256(concatBytes(utf8ToBytes("svc/vector/v2\0"), lacks, ...partHashes));
 
 export function lowestAt(store: SpaceStore, writer: number, seq: number): Uint8Array | undefined {
   const ids = store.changes.atSeq(writer, seq).map(({ id }) => id);
