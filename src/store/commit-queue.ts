@@ -35,14 +35,14 @@ export interface CommitQueueHooks {
   onFailure(error: unknown): void;
 }
 
-export type Priority = "local" | "background";
+type Priority = "local" | "background";
 
 /**
  * What a write is when it becomes large, which costs quadratic time behind other writes of its batch (`placeOf`). `anew`: it is
  * taken back, and run anew as the first of the next batch, so that it may be run twice and what it leaves in memory has its
  * undo. `first`: it always begins a batch. `slice`: it sees to it that it stays small.
  */
-export type Growth = "anew" | "first" | "slice";
+type Growth = "anew" | "first" | "slice";
 
 interface Entry {
   run: (scope: WriteScope) => unknown;
