@@ -144,6 +144,6 @@ async function runLeaf(leaf: Leaf, words: readonly string[], tokens: readonly st
   const flags = await readFlagValues(textsByFlag, allFlags, reader);
   const globals = flags as GlobalValues;
   if (leaf.confirm && !flags["yes"]) throw new UsageError(`${words.join(" ")} cannot be undone; add --yes to go ahead`);
-  const context: CommandContext = { target: (key) => targetOf(globals, key), globals, reader };
+  const context: CommandContext = { target: () => targetOf(globals), globals, reader };
   return leaf.run({ args, flags }, context);
 }

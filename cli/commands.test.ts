@@ -362,8 +362,11 @@ const tokensOf = (line: string): string[] =>
   (line.match(/'[^']*'|\S+/g) ?? []).map((word) => word.replace(/^'(.*)'$/s, "$1"));
 
 describe("every command is one HTTP call", () => {
+  // The fake's control API is where its main API is.
   const server = fakeServer((request) =>
-    request.path.endsWith("/subscribe") ? streamOf("event: closed\ndata: {}\n\n") : Response.json({ ok: true }),
+    request.path.endsWith("/subscribe")
+      ? streamOf("event: closed\ndata: {}\n\n")
+      : Response.json({ ok: true, controlUrl: `http://${server.addr}` }),
   );
   afterAll(() => server[Symbol.dispose]());
 
@@ -374,6 +377,7 @@ describe("every command is one HTTP call", () => {
       const { exitCode, stdout, stderr } = await runCli([...tokensOf(line), "--addr", server.addr]);
       expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: "" });
       expect(JSON.parse(stdout)).toBeObject();
+      if (!/ \/v1\//.test(request)) expect(server.seen.shift()?.path).toBe("/v1/health");
       expect(server.seen).toHaveLength(1);
       const [seen] = server.seen;
       expect(`${seen?.method} ${seen?.path}${seen?.query && `?${seen.query}`}`).toBe(request);

@@ -84,6 +84,7 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
     clock: systemClock,
     startedAt: new Date(systemClock.nowMs()),
     mobile: options.mobile ?? false,
+    controlAddress: () => control?.address,
     streams,
     stopping: stopping.signal,
     // After the answer to the request that asks for it.

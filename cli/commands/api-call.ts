@@ -1,4 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "../../src/protocol/json.ts";
+import { controlTarget } from "../io/control-address.ts";
 import { EXIT, type ExitCode, UsageError } from "../io/exit.ts";
 import { type ApiRequest, fillPath, readJson, send } from "../io/http-client.ts";
 import { prettyJson, say, writeOut } from "../io/output.ts";
@@ -9,8 +10,8 @@ import { integerOf } from "../parse/flag-values.ts";
 /** Does the one call that a command stands for and prints its answer. */
 export async function callApi(spec: ApiSpec, input: Input, context: CommandContext): Promise<ExitCode> {
   const request = await requestOf(spec, input, context);
-  // The control API has a listener and paths of its own.
-  const target = await context.target(request.path.startsWith("/v1/") ? "listen.addr" : "runtime.addr");
+  const server = await context.target();
+  const target = request.path.startsWith("/v1/") ? server : await controlTarget(server);
   if (spec.stream) {
     const { printStream } = await import("../io/event-stream.ts");
     return printStream(target, request);

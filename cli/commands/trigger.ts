@@ -2,8 +2,8 @@ import type { Json } from "../../src/protocol/json.ts";
 import { UsageError } from "../io/exit.ts";
 import { command, group } from "./command.ts";
 
-/** These call the runtime's control API, which has an address of its own. */
-export const trigger = group("Triggers and their runs (the runtime's control API, by default at 127.0.0.1:7010)", {
+/** These call the runtime's control API, whose address the server says. */
+export const trigger = group("Triggers and their runs (the runtime's control API)", {
   list: command({ summary: "List triggers with what their runs came to", route: "GET /triggers" }),
   get: command({ summary: "Show a trigger", route: "GET /triggers/:id" }),
   runs: command({ summary: "List the last 20 runs of a trigger, newest first", route: "GET /triggers/:id/runs" }),

@@ -4,6 +4,8 @@ import { say } from "./output.ts";
 import { redact } from "./redaction.ts";
 import { DEFAULT_ADDR, type Target } from "./target.ts";
 
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\]):\d+$/;
+
 export interface ApiRequest {
   readonly method: string;
   /** Already percent-encoded, from {@link fillPath}. */
@@ -99,10 +101,16 @@ function transportError(target: Target, error: Error): Error {
   if ((error as NodeJS.ErrnoException).code === "ECONNRESET") {
     return new CliError(`${target.addr} broke off the connection`, EXIT.unreachable, { cause: error });
   }
-  const fromSettings = target.source !== undefined || target.addr === DEFAULT_ADDR;
-  const command = fromSettings ? "svc run" : `svc run --addr ${target.addr}`;
-  const message = `no server answers at ${placeOf(target)}\nstart one with: ${command}`;
+  const message = `no server answers at ${placeOf(target)}\n${adviceFor(target)}`;
   return new CliError(message, EXIT.unreachable, { cause: error });
+}
+
+/** How to have a server there; `svc run` listens on this machine alone. */
+function adviceFor({ addr, source }: Target): string {
+  if (source !== undefined || addr === DEFAULT_ADDR) return "start one with: svc run";
+  return LOOPBACK.test(addr)
+    ? `start one with: svc run --addr ${addr}`
+    : "a server listens on its own machine alone (127.0.0.0/8, localhost or [::1])";
 }
 
 /** The address, and which setting it came from where it was not typed. */

@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fakeServer, spawnCli } from "../../test/support/server/command-line.ts";
+import { fakeServer, type SeenRequest, spawnCli } from "../../test/support/server/command-line.ts";
 
 const root = mkdtempSync(join(tmpdir(), "svc-cli-home-"));
 const server = fakeServer(() => Response.json({ ok: true }));
@@ -40,6 +40,42 @@ test("[cli] an unreachable one says which setting it came from", async () => {
   });
   const byVariable = inHome(undefined, ["status"], { SVC_LISTEN_ADDR: "127.0.0.1:1" });
   expect((await byVariable.ran).stderr).toContain("at 127.0.0.1:1, from listen.addr (SVC_LISTEN_ADDR)");
+});
+
+test("[cli] no command is advised that would be refused", async () => {
+  const { stderr } = await inHome(undefined, ["status", "--addr", "10.255.255.1:7001", "--timeout", "200ms"]).ran;
+  expect(stderr).not.toContain("svc run --addr");
+  const named = await inHome(undefined, ["status", "--addr", "nowhere.invalid:7001"]).ran;
+  expect(named.stderr).toContain("a server listens on its own machine alone");
+});
+
+test("[cli] trigger and program ask the server for its control API, or call one at whose address it is", async () => {
+  const paths: string[] = [];
+  const noting =
+    (name: string, answers: Record<string, unknown>) =>
+    ({ path }: SeenRequest): Response => {
+      paths.push(`${name} ${path}`);
+      const answer = answers[path];
+      const error = { code: "request.not_found", message: "no" };
+      return answer ? Response.json(answer) : Response.json({ error }, { status: 404 });
+    };
+  using control = fakeServer(noting("control", { "/triggers": { triggers: [] }, "/programs": { programs: [] } }));
+  const controlUrl = `http://${control.addr}`;
+  using main = fakeServer(noting("main", { "/v1/health": { status: "ok", controlUrl } }));
+  using off = fakeServer(noting("off", { "/v1/health": { status: "ok" } }));
+  expect(await inHome(main.addr, ["trigger", "list"]).ran).toMatchObject({ exitCode: 0, stderr: "" });
+  expect(await inHome(undefined, ["program", "list", "--addr", main.addr]).ran).toMatchObject({ exitCode: 0 });
+  expect(await inHome(main.addr, ["trigger", "list", "--addr", control.addr]).ran).toMatchObject({ exitCode: 0 });
+  expect(paths).toEqual([
+    "main /v1/health",
+    "control /triggers",
+    "main /v1/health",
+    "control /programs",
+    "control /v1/health",
+    "control /triggers",
+  ]);
+  const none = await inHome(off.addr, ["trigger", "list"]).ran;
+  expect(none).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("turned off (runtime.enabled)") });
 });
 
 test("[cli] what the server would refuse is refused, and a free port cannot be called", async () => {

@@ -1,23 +1,23 @@
-import { type AddressKey, readListenAddress } from "../../src/engine/config/config.ts";
+import { readListenAddress } from "../../src/engine/config/config.ts";
 import { formatAddress } from "../../src/engine/listen-address.ts";
 import { StartRefusal } from "../../src/engine/start-refusal.ts";
 import { UsageError } from "./exit.ts";
-import { DEFAULT_ADDRS, type Target } from "./target.ts";
+import { DEFAULT_ADDR, type Target } from "./target.ts";
 
 /**
- * Where a listener of this user's server is, read as `svc run` reads it: the environment, else the configuration file, else
+ * Where this user's server listens, read as `svc run` reads it: the environment, else the configuration file, else
  * the default. Reads settings and nothing else; what the server would refuse to start with is refused here too.
  */
-export async function findServerAddress(key: AddressKey): Promise<Pick<Target, "addr" | "source">> {
-  const found = await readListenAddress(key).catch((error: unknown) => {
+export async function findServerAddress(): Promise<Pick<Target, "addr" | "source">> {
+  const found = await readListenAddress().catch((error: unknown) => {
     if (error instanceof StartRefusal)
       throw new UsageError(`${error.message}\n--addr host:port passes the configuration by`);
     throw error;
   });
-  if (!found) return { addr: DEFAULT_ADDRS[key] };
+  if (!found) return { addr: DEFAULT_ADDR };
   const { address, source } = found;
   if (address.port === 0) {
-    throw new UsageError(`${key} (${source}) lets the server take a free port; --addr names the one it took`);
+    throw new UsageError(`listen.addr (${source}) lets the server take a free port; --addr names the one it took`);
   }
-  return { addr: formatAddress(address), source: `${key} (${source})` };
+  return { addr: formatAddress(address), source: `listen.addr (${source})` };
 }

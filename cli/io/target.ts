@@ -1,9 +1,4 @@
 export const DEFAULT_ADDR = "127.0.0.1:7001";
-/** By the setting that names another one. */
-export const DEFAULT_ADDRS = { "listen.addr": DEFAULT_ADDR, "runtime.addr": "127.0.0.1:7010" } as const;
-
-/** Which listener of the server: the main API's, or the runtime's control API. */
-export type TargetKey = keyof typeof DEFAULT_ADDRS;
 
 /** Which server, and how long to wait for it. */
 export interface Target {

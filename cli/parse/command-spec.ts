@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../src/protocol/json.ts";
 import type { ExitCode } from "../io/exit.ts";
 import type { InputReader } from "../io/input-reader.ts";
-import type { Target, TargetKey } from "../io/target.ts";
+import type { Target } from "../io/target.ts";
 import type { ArgSpecs, FlagSpecs } from "./flag-parser.ts";
 import type { FlagValues } from "./flag-values.ts";
 import type { GlobalValues } from "./global-flags.ts";
@@ -61,7 +61,7 @@ export interface LocalSpec<A extends ArgSpecs = ArgSpecs, F extends FlagSpecs = 
 
 export interface CommandContext {
   /** The server to call: `--addr`, else what the configuration says. Refuses an address that cannot be connected to. */
-  target(key?: TargetKey): Promise<Target>;
+  target(): Promise<Target>;
   readonly globals: GlobalValues;
   readonly reader: InputReader;
 }

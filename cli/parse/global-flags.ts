@@ -1,6 +1,6 @@
 import { parseDurationMs } from "../../src/base/duration.ts";
 import { UsageError } from "../io/exit.ts";
-import { DEFAULT_ADDR, type Target, type TargetKey } from "../io/target.ts";
+import { DEFAULT_ADDR, type Target } from "../io/target.ts";
 import type { FlagSpecs } from "./flag-parser.ts";
 
 /** Accepted by every command, before or after its words. */
@@ -44,15 +44,15 @@ export interface GlobalValues {
 }
 
 /** The server a command talks to: `--addr`, else what the server's own configuration says. */
-export async function targetOf(values: GlobalValues, key: TargetKey = "listen.addr"): Promise<Target> {
+export async function targetOf(values: GlobalValues): Promise<Target> {
   const timeoutMs = values.timeout === undefined ? DEFAULT_TIMEOUT_MS : timeoutMsOf(values.timeout);
-  return { ...(await addressOf(values.addr, key)), timeoutMs, verbose: values.verbose ?? false };
+  return { ...(await addressOf(values.addr)), timeoutMs, verbose: values.verbose ?? false };
 }
 
-async function addressOf(flag: string | undefined, key: TargetKey): Promise<Pick<Target, "addr" | "source">> {
+async function addressOf(flag: string | undefined): Promise<Pick<Target, "addr" | "source">> {
   if (flag !== undefined) return { addr: connectAddr(flag), source: undefined };
   const { findServerAddress } = await import("../io/server-address.ts");
-  return findServerAddress(key);
+  return findServerAddress();
 }
 
 function connectAddr(addr: string): string {

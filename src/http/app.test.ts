@@ -91,6 +91,7 @@ function shell(authorized = true) {
       clock: { nowMs: () => 0 },
       startedAt: new Date(0),
       mobile: false,
+      controlAddress: () => undefined,
       streams: createStreamRegistry(),
       stopping: new AbortController().signal,
       requestShutdown: () => {},

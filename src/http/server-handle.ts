@@ -7,6 +7,8 @@ export interface ServerHandle {
   readonly startedAt: Date;
   /** An app-embedded boot on a phone: no OpenAPI document. */
   readonly mobile: boolean;
+  /** `host:port` of the runtime's control API; undefined when the runtime is turned off. */
+  controlAddress(): string | undefined;
   /** The open event streams; `openStream` keeps it. */
   readonly streams: StreamRegistry;
   /** Aborted when shutdown begins. */

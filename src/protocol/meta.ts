@@ -19,6 +19,9 @@ export const Health = named(
     startedAt: Type.String({ format: "date-time" }),
     account: Type.String({ description: "The account served; empty while unauthorized" }),
     bootstrapping: Type.Boolean({ description: "The one-shot boot pass is still running" }),
+    controlUrl: Type.Optional(
+      Type.String({ description: "Where the runtime's control API is; absent where the runtime is turned off" }),
+    ),
     push: Type.Optional(Type.Literal(true, { description: "A push node is configured: the push routes answer" })),
     warnings: Type.Optional(
       Type.Array(strict({ code: Type.String(), message: Type.String({ description: "With the remedy" }) }), {

@@ -1,4 +1,4 @@
-/** [§17 languages] Text and words in it, by language; a word is not found in the other texts that do not hold it. */
+/** [SEARCH-2] Text and words in it, by language; a word is not found in the other texts that do not hold it. */
 import { describe, expect, test } from "bun:test";
 import { finds } from "../../test/support/models/full-text.ts";
 
@@ -138,7 +138,7 @@ const LANGUAGES: Record<string, readonly (readonly [text: string, word: string])
   ],
 };
 
-describe("[§17 languages] scripts without spaces", () => {
+describe("[SEARCH-2] scripts without spaces", () => {
   for (const [language, pairs] of Object.entries(LANGUAGES)) {
     test(`${language}: twenty words are found in their texts, alone and inside longer runs`, () => {
       expect(pairs).toHaveLength(20);

@@ -1,4 +1,4 @@
-/** [§17 languages] Words as people write them, and what only looks like them. */
+/** [SEARCH-2] Words as people write them, and what only looks like them. */
 import { describe, expect, test } from "bun:test";
 import { finds, meets } from "../../test/support/models/full-text.ts";
 import { termExpression } from "./match-expression.ts";
@@ -199,7 +199,7 @@ const NOT_FOUND: Record<string, readonly (readonly [text: string, query: string]
   ],
 };
 
-describe("[§17 languages] words in their forms", () => {
+describe("[SEARCH-2] words in their forms", () => {
   for (const [what, pairs] of Object.entries(FOUND)) {
     test(`${what} are found`, () => {
       for (const [text, query] of pairs) expect([text, query, finds(query, text)]).toEqual([text, query, true]);

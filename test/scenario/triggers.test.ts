@@ -152,6 +152,8 @@ describe("[run] fires in real seconds", () => {
         addr: new URL(control().base).host,
       });
       expect([exit, JSON.parse(stdout)]).toMatchObject([0, { same: false, difference: { n: 1 } }]);
+      const byServer = await svc(["trigger", "replay", run["id"] as string], { addr: shared.server.address });
+      expect([byServer.code, byServer.json()]).toMatchObject([0, { same: false }]);
       const said = (await agent.messages()).map(({ text }) => text);
       expect([said.filter((text) => text === "once said").length, said.includes("said otherwise")]).toEqual([1, false]);
     },

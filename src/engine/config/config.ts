@@ -110,14 +110,11 @@ export async function loadConfig(sources: ConfigSources = {}): Promise<Config> {
 }
 
 /** The listeners that a server has, by the settings that say where. */
-export type AddressKey = "listen.addr" | "runtime.addr";
-
 /**
- * Where a listener of this configuration's server is, for those who call it: the same places and precedence, but only this
+ * Where this configuration's server listens, for those who call it: the same places and precedence, but only this
  * setting is read. Undefined where nothing says so and the default holds. Refuses like `loadConfig`.
  */
 export async function readListenAddress(
-  key: AddressKey,
   sources: Omit<ConfigSources, "flags" | "passkey"> = {},
 ): Promise<{ readonly address: ListenAddress; readonly source: string } | undefined> {
   const env = sources.env ?? process.env;
@@ -126,11 +123,11 @@ export async function readListenAddress(
   const variables = givenByEnvironment(env, atCwd);
   const dataDir = variables.get("dataDir");
   const given =
-    variables.get(key) ??
+    variables.get("listen.addr") ??
     (
       await findConfigFile(undefined, env, atCwd, dataDir ? readGiven("dataDir", dataDir) : join(homeDir, ".svc"))
-    )?.given.get(key);
-  return given && { address: readGiven(key, given), source: given.source };
+    )?.given.get("listen.addr");
+  return given && { address: readGiven("listen.addr", given), source: given.source };
 }
 
 function givenByFlags(flags: ConfigFlags, context: ValueContext): Map<SettingKey, Given> {

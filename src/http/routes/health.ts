@@ -21,11 +21,13 @@ export const healthRoutes: Route[] = [
           startedAt: "2026-01-31T09:30:00.000Z",
           account: "",
           bootstrapping: false,
+          controlUrl: "http://127.0.0.1:7010",
         },
       },
     },
     handler: async ({ host, server }) => {
       const copied = host.engine?.deviceCopied();
+      const control = server.controlAddress();
       const warnings = copied ? [{ code: "device.copied", message: copiedText(copied) }] : [];
       return {
         status: "ok",
@@ -33,6 +35,7 @@ export const healthRoutes: Route[] = [
         startedAt: server.startedAt.toISOString(),
         account: host.engine?.accountId ?? "",
         bootstrapping: host.engine?.bootstrapping() ?? false,
+        ...(control === undefined ? {} : { controlUrl: `http://${control}` }),
         ...(host.engine?.push ? { push: true as const } : {}),
         ...(warnings.length > 0 ? { warnings } : {}),
       };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
-import { checkReference, readCiting, readRules } from "./reference.ts";
+import { checkList, checkReference, readCiting, readRules } from "./reference.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 const RULES = new Map([["docs/reference/x.md", "- **QQ-1** One.\n- **QQ-2** Two.\n"]]);
@@ -17,12 +17,23 @@ describe("[reference] a planted fault is found", () => {
   test("a citation of a document that is not here", () => {
     const planted = ["ga", "ps § 4"].join("");
     expect(check(`// ${planted}`).foreign).toEqual([`src/a.test.ts: ${planted}`]);
+    expect(check("// §17 languages").foreign).toEqual(["src/a.test.ts: §17"]);
+    expect(check("// RFC 8032 § 5.1").foreign).toEqual([]);
+  });
+  test("a range in the list that leaves a rule out", () => {
+    expect(checkList("- [X](x.md): QQ-1 to QQ-2\n", RULES)).toEqual([]);
+    expect(checkList("- [X](x.md): QQ-1 to QQ-1\n", RULES)).toEqual(["x.md: QQ-1 to QQ-2"]);
   });
 });
 
 test("[reference] every rule that is cited stands in docs/reference, and every rule there is cited by a test", async () => {
   const faults = checkReference(await readCiting(ROOT), await readRules(ROOT));
   expect(faults).toEqual({ unknown: [], unproved: [], foreign: [] });
+});
+
+test("[reference] the list of the rules says which there are", async () => {
+  const list = await Bun.file(join(ROOT, "docs/reference/README.md")).text();
+  expect(checkList(list, await readRules(ROOT))).toEqual([]);
 });
 
 describe("[reference] the files that documents name", () => {

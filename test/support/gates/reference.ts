@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 const RULE = /^- \*\*([A-Z]+-\d+)\*\* /gm;
 /** Documents that are not in the repository: nobody who reads a citation of them could look it up. */
-const FOREIGN = /\b(?:spec|gaps|design|recipes)(?:\.md)? ?§{0,2} ?\d+|\bprocess rule \d+/g;
+const FOREIGN = /\b(?:spec|gaps|design|recipes)(?:\.md)? ?§{0,2} ?\d+|§\d+|\bprocess rule \d+/g;
 
 export interface ReferenceFaults {
   /** `path: id` of citations without a rule. */
@@ -35,6 +35,23 @@ export function checkReference(
   }
   faults.unproved = [...rules].filter((id) => !proved.has(id));
   return faults;
+}
+
+/**
+ * What is wrong with the list of the files of rules: `file: FIRST to LAST` that the list should say and does not. Last is the
+ * highest number of the last kind of rule in a file.
+ */
+export function checkList(list: string, rulesByPath: ReadonlyMap<string, string>): string[] {
+  return [...rulesByPath].flatMap(([path, text]) => {
+    const ids = [...text.matchAll(RULE)].map((match) => match[1]!);
+    const [first, last] = [ids[0], ids.at(-1)];
+    if (!first || !last) return [];
+    const kind = last.split("-")[0]!;
+    const numbers = ids.filter((id) => id.startsWith(`${kind}-`)).map((id) => Number(id.split("-")[1]));
+    const file = path.split("/").at(-1)!;
+    const range = `${first} to ${kind}-${Math.max(...numbers)}`;
+    return list.includes(`](${file}): ${range}\n`) ? [] : [`${file}: ${range}`];
+  });
 }
 
 function isTest(path: string): boolean {

@@ -1,7 +1,7 @@
 /**
  * `bun run push-demo`: a push node on 127.0.0.1:7100 in front of servers that speak FCM and APNs, those of the tests. Each
  * notification is printed as the provider saw it, and as the phone opens it with the keys of its own server
- * (`--phone URL`, by default http://127.0.0.1:7004).
+ * (`--phone URL`, by default http://127.0.0.1:7004). `--pid FILE` holds the process to be ended.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,8 +16,11 @@ const { values } = parseArgs({
   options: {
     addr: { type: "string", default: "127.0.0.1:7100" },
     phone: { type: "string", default: "http://127.0.0.1:7004" },
+    pid: { type: "string" },
   },
 });
+
+if (values.pid !== undefined) writeFileSync(values.pid, `${process.pid}\n`);
 
 const LOOK_MS = 100;
 const directory = mkdtempSync(join(tmpdir(), "svc-push-demo-"));
