@@ -25,6 +25,7 @@ const fakeBoot: BootEngine = async ({ wallet, accountDir }) =>
     peerId: wallet.peerId,
     bootstrapping: () => true,
     deviceCopied: () => undefined,
+    unfinishedSpaces: () => [],
     close: async () => {
       closed.push(accountDir);
     },

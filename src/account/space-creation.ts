@@ -1,7 +1,10 @@
 import { SPACE_TYPE } from "../acl/record/space-header.ts";
 import { bytesToBase64 } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
+import type { Log } from "../base/log.ts";
 import type { Account } from "../crypto/account.ts";
+import { SvcError } from "../protocol/errors.ts";
+import type { JsonObject } from "../protocol/json.ts";
 import { type Space, type SpaceGenesis, writeGenesis } from "../space/space.ts";
 import {
   SPACE_INDEX_DATASET,
@@ -12,6 +15,7 @@ import {
 } from "../space/space-index.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import type { SpacePaths } from "./space-files.ts";
+import type { SpaceRegistry } from "./space-registry.ts";
 import type { SpaceRoots } from "./space-roots.ts";
 import { pushKeys } from "./space-row.ts";
 import type { TechSpace } from "./tech-space.ts";
@@ -30,15 +34,59 @@ interface SpaceCreationDeps {
   paths: SpacePaths;
   tech: TechSpace;
   roots: SpaceRoots;
-  /** Runs something over a space whose genesis is written. */
-  use(spaceId: SpaceId, run: (space: Space) => Promise<void>): Promise<void>;
+  spaces: Pick<SpaceRegistry, "use" | "remove">;
+  log: Log;
   /** Named points at which tests stop the process. */
   crashPoint(name: "space-create:intent" | "space-create:space" | "space-create:row"): void;
 }
 
-/** Makes spaces: writes the intent first, then the space, then its row, so that boot completes what a crash left undone. */
+/**
+ * Makes spaces: the intent first, then the space, then its row, so that a crash in between is made good at boot. What cannot be
+ * made is refused before the intent; an intent that turns out to be refused for good is undone, and any other that fails
+ * is tried again without holding up anything.
+ */
+export type SpaceCreation = ReturnType<typeof createSpaceCreation>;
+
 export function createSpaceCreation(deps: SpaceCreationDeps) {
-  const { account, store, paths, tech, roots } = deps;
+  const { account, store, paths, tech, roots, log } = deps;
+  /** Spaces that could not be finished, and are tried again. */
+  const unfinished = new Set<SpaceId>();
+  let retrying = false;
+
+  const rowOf = (intent: CreateIntent): JsonObject => ({
+    ...intent.metadata,
+    spaceType: SPACE_TYPE,
+    author: account.id,
+    status: "active",
+    ...(intent.derived ? { derived: true } : {}),
+  });
+
+  /** Carries an intent out; one that is refused leaves nothing, one that fails otherwise is left to be tried again. */
+  const settle = async (spaceId: SpaceId, intent: CreateIntent): Promise<void> => {
+    try {
+      await carryOut(spaceId, intent);
+      unfinished.delete(spaceId);
+    } catch (error) {
+      if (isRefusal(error)) {
+        // Without its row nobody has been told of the space.
+        if (!tech.spaceRow(spaceId)) await deps.spaces.remove(spaceId);
+        store.dropIntent(spaceId);
+        unfinished.delete(spaceId);
+      } else unfinished.add(spaceId);
+      throw error;
+    }
+  };
+
+  const settleStored = async (spaceId: SpaceId, payload: Uint8Array): Promise<void> => {
+    try {
+      await settle(spaceId, JSON.parse(Buffer.from(payload).toString()) as CreateIntent);
+    } catch (err) {
+      if (isRefusal(err))
+        log.warn("a space whose creation was interrupted is refused, and was undone", { err, spaceId });
+      else
+        log.error("a space whose creation was interrupted could not be finished; it is tried again", { err, spaceId });
+    }
+  };
 
   /** Row, genesis and metadata of a space, from an intent whose work may have been begun before. */
   const carryOut = async (spaceId: SpaceId, intent: CreateIntent): Promise<void> => {
@@ -49,7 +97,7 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
     };
     writeGenesis(paths.space(spaceId), seed);
     paths.syncDirectory();
-    await deps.use(spaceId, (space) => furnish(space, intent));
+    await deps.spaces.use(spaceId, (space) => furnish(space, intent));
     store.dropIntent(spaceId);
   };
 
@@ -62,26 +110,17 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
       return object;
     });
     deps.crashPoint("space-create:space");
-    const row = tech.spaceRow(spaceId);
-    await tech.setSpaceRow(
-      spaceId,
-      row
-        ? {}
-        : {
-            ...intent.metadata,
-            spaceType: SPACE_TYPE,
-            author: account.id,
-            status: "active",
-            ...(intent.derived ? { derived: true } : {}),
-          },
-      { ownRole: space.role(), spaceIndexObjectId: index.idText, push: pushKeys(space) ?? null },
-    );
+    await tech.setSpaceRow(spaceId, tech.spaceRow(spaceId) ? {} : rowOf(intent), {
+      ownRole: space.role(),
+      spaceIndexObjectId: index.idText,
+      push: pushKeys(space) ?? null,
+    });
     deps.crashPoint("space-create:row");
     if (!intent.derived) await roots.keep(space);
   };
 
   return {
-    /** Everything is durable when it resolves, the row included. */
+    /** Durable, row and all, when it resolves. Errors: dataset.validation and request.too_large, of which nothing stays. */
     async begin(seed: SpaceGenesis, metadata: SpaceMetadata, derived: boolean): Promise<void> {
       const intent: CreateIntent = {
         header: bytesToBase64(seed.header),
@@ -89,17 +128,42 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
         metadata,
         derived,
       };
+      await tech.trySpaceRow(seed.spaceId, rowOf(intent));
       await store.putIntent(seed.spaceId, Buffer.from(JSON.stringify(intent)));
       deps.crashPoint("space-create:intent");
-      await carryOut(seed.spaceId, intent);
+      await settle(seed.spaceId, intent);
     },
 
     /** Finishes what a crash interrupted. */
     async resume(stopped: () => boolean): Promise<void> {
       for (const { spaceId, payload } of store.intents()) {
         if (stopped()) return;
-        await carryOut(spaceId as SpaceId, JSON.parse(Buffer.from(payload).toString()) as CreateIntent);
+        await settleStored(spaceId as SpaceId, payload);
       }
     },
+
+    /** Tries those again that could not be finished; one run at a time. */
+    async retry(stopped: () => boolean): Promise<void> {
+      if (retrying || unfinished.size === 0) return;
+      retrying = true;
+      try {
+        for (const { spaceId, payload } of store.intents()) {
+          if (stopped()) return;
+          if (unfinished.has(spaceId as SpaceId)) await settleStored(spaceId as SpaceId, payload);
+        }
+      } catch (err) {
+        log.error("spaces whose creation was interrupted could not be tried again", { err });
+      } finally {
+        retrying = false;
+      }
+    },
+
+    /** Spaces that could not be finished, and are tried again. */
+    unfinished: (): SpaceId[] => [...unfinished],
   };
+}
+
+/** Whether the same would be refused again, whenever it is tried. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof SvcError && (error.status === 400 || error.status === 413);
 }

@@ -15,7 +15,7 @@ import { createdSpaceGenesis, derivedSpaceGenesis, type Space, type SpaceGenesis
 import type { SpaceEvents } from "../space/space-events.ts";
 import { type SpaceMetadata, writeSpaceMetadata } from "../space/space-index.ts";
 import type { AccountStore } from "../store/account-store.ts";
-import type { createSpaceCreation } from "./space-creation.ts";
+import type { SpaceCreation } from "./space-creation.ts";
 import { endedFields, endingOf, type SpaceEnding } from "./space-ending.ts";
 import type { Farewells } from "./space-farewells.ts";
 import { DERIVED_SPACES, type SpaceGeneses } from "./space-geneses.ts";
@@ -31,7 +31,7 @@ interface SpaceLifeDeps {
   store: AccountStore;
   tech: TechSpace;
   spaces: SpaceRegistry;
-  creation: ReturnType<typeof createSpaceCreation>;
+  creation: SpaceCreation;
   geneses: SpaceGeneses;
   farewells: Farewells;
   events: SpaceEvents;
@@ -141,6 +141,19 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     return spaces.info(genesis.spaceId);
   };
 
+  /** What a space needs that was not closed in order, or that has ended meanwhile. */
+  const visit = async (spaceId: SpaceId, status: string): Promise<void> => {
+    // If a crash came between the farewell and the row, nobody has been told that the space is over.
+    if (status !== "deleted") farewells.drop(spaceId);
+    if (farewells.has(spaceId)) await spaces.openHeld(spaceId);
+    else if (status === "deleted") await spaces.remove(spaceId);
+    else if (status === "active" && !store.isClean(spaceId, PROJECTION_VERSION)) {
+      const space = await spaces.openHeld(spaceId);
+      await space.engine.rebuildProjection("stale");
+      await space.engine.tearDownDeleted();
+    }
+  };
+
   /**
    * Leaves a space that this account does not own. Durable when it resolves; others are told as soon as they are reached.
    */
@@ -227,17 +240,16 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       for (const info of spaces.list("all")) {
         if (stopped()) return;
         const spaceId = info.id as SpaceId;
-        // If a crash came between the farewell and the row, nobody has been told that the space is over.
-        if (info.status !== "deleted") farewells.drop(spaceId);
-        if (farewells.has(spaceId)) await spaces.openHeld(spaceId);
-        else if (info.status === "deleted") await spaces.remove(spaceId);
-        else if (info.status === "active" && !store.isClean(spaceId, PROJECTION_VERSION)) {
-          const space = await spaces.openHeld(spaceId);
-          await space.engine.rebuildProjection("stale");
-          await space.engine.tearDownDeleted();
-        }
+        // A space that cannot be opened holds up neither the others nor what works in the background.
+        await visit(spaceId, info.status).catch((err: unknown) =>
+          log.error("a space that was not closed in order could not be visited", { err, spaceId }),
+        );
       }
     },
+
+    /** Tries again to make the spaces that boot could not finish. */
+    retryCreation: creation.retry,
+    unfinishedSpaces: creation.unfinished,
 
     /** Drops the content of objects that were deleted long ago, a space after the other. */
     async purgePass(stopped: () => boolean): Promise<void> {

@@ -24,6 +24,8 @@ export interface Profile {
   iconCid?: string;
 }
 
+type LocalFields = Record<string, Json | undefined>;
+
 /** Typed access to the account's own space. */
 export type TechSpace = ReturnType<typeof createTechSpace>;
 
@@ -32,17 +34,16 @@ export function createTechSpace(space: Space, index: ObjectEntry) {
 
   const write = (rules: DatasetRules, id: string, ops: RecordOp[]) => engine.write((tx) => writeIn(tx, rules, id, ops));
 
-  const writeIn = (
-    tx: WriteTx,
-    rules: DatasetRules,
-    id: string,
-    ops: RecordOp[],
-    local?: Record<string, Json | undefined>,
-  ) => {
-    const appended =
-      ops.length > 0 && tx.append(index, { dataset: rules.name, records: [{ id, upsert: true, ops }] }, rules);
+  const writeIn = (tx: WriteTx, rules: DatasetRules, id: string, ops: RecordOp[], local?: LocalFields) => {
+    if (ops.length > 0) tx.append(index, { dataset: rules.name, records: [{ id, upsert: true, ops }] }, rules);
     if (local) tx.setLocal(index, rules.name, id, local);
-    return appended || undefined;
+  };
+
+  /** What a space's row says once and for all stays. */
+  const writeSpaceRow = (tx: WriteTx, spaceId: SpaceId, fields: JsonObject, local?: LocalFields) => {
+    const row = tx.record(index, SPACES_RULES.name, spaceId) ?? {};
+    const open = Object.entries(fields).filter(([field]) => !(SET_ONCE.has(field) && Object.hasOwn(row, field)));
+    writeIn(tx, SPACES_RULES, spaceId, setting(Object.fromEntries(open)), local);
   };
 
   return {
@@ -54,12 +55,14 @@ export function createTechSpace(space: Space, index: ObjectEntry) {
       if (setting(plan(engine.record(index, rules.name, id))).length > 0)
         await engine.write((tx) => writeIn(tx, rules, id, setting(plan(tx.record(index, rules.name, id)))));
     },
-    /** Sets fields of a space's row, making it; what it says once and for all stays. `local` ones are this device's. */
-    setSpaceRow: (spaceId: SpaceId, fields: JsonObject, local?: Record<string, Json | undefined>): Promise<void> =>
+    /** Sets fields of a space's row, making it. `local` ones are this device's. */
+    setSpaceRow: (spaceId: SpaceId, fields: JsonObject, local?: LocalFields): Promise<void> =>
+      engine.write((tx) => writeSpaceRow(tx, spaceId, fields, local)),
+    /** Fails as setting these fields would, and sets nothing. */
+    trySpaceRow: (spaceId: SpaceId, fields: JsonObject): Promise<void> =>
       engine.write((tx) => {
-        const row = tx.record(index, SPACES_RULES.name, spaceId) ?? {};
-        const open = Object.entries(fields).filter(([field]) => !(SET_ONCE.has(field) && Object.hasOwn(row, field)));
-        writeIn(tx, SPACES_RULES, spaceId, setting(Object.fromEntries(open)), local);
+        writeSpaceRow(tx, spaceId, fields);
+        tx.rollBackWith(undefined);
       }),
     record: (rules: DatasetRules, id: string): JsonObject | undefined => engine.record(index, rules.name, id),
     spaceRow: (spaceId: SpaceId): JsonObject | undefined => engine.record(index, SPACES_RULES.name, spaceId),

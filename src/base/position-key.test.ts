@@ -194,3 +194,34 @@ describe("neighbours give way only when they must", () => {
     expect(planKeys(["a", "a"], 1, 0, Math.random)).toEqual({ keys: [], moved: new Map() });
   });
 });
+
+describe("a run stays together", () => {
+  test("two replicas insert runs at one place: merged, each is whole and in its order", () => {
+    const rng = createRng(seed).fork("runs");
+    for (let round = 0; round < 300; round++) {
+      let list = keysBetween(undefined, undefined, rng.int(0, 5), rng.next)!;
+      for (let step = 0; step < 6; step++) {
+        const at = rng.int(0, list.length);
+        const runs = [0, 1].map(() => keysBetween(list[at - 1], list[at], rng.int(1, 150), rng.next)!);
+        const merged = [...list, ...runs.flat()].sort(compareKeys);
+        for (const run of runs) {
+          const first = merged.indexOf(run[0]!);
+          expect(merged.slice(first, first + run.length)).toEqual(run);
+        }
+        list = merged;
+      }
+      expect(Math.max(0, ...list.map((key) => key.length))).toBeLessThan(60);
+    }
+  });
+
+  test("thousands of runs, each after the one before, keep keys short", () => {
+    const rng = createRng(seed).fork("many runs");
+    let last: string | undefined;
+    for (let i = 0; i < 5000; i++) {
+      const run: string[] = keysBetween(last, undefined, 10, rng.next)!;
+      if (last !== undefined && compareKeys(last, run[0]!) >= 0) throw new Error(`${run[0]} is not after ${last}`);
+      last = run.at(-1)!;
+    }
+    expect(last!.length).toBeLessThanOrEqual(12);
+  });
+});

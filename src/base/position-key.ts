@@ -1,8 +1,8 @@
 /**
  * Sort keys between which there is always room: fractional indexing over base 62, compared bytewise (as UTF-8). A key is
  * a whole part, whose first letter says how many digits it has (`a` 1 … `z` 26 upward, `Z` 1 … `A` 26 downward), and a
- * fraction. Appending counts the whole part up, so keys stay short; inserting halves a gap. Every key ends in random
- * digits, so two replicas inserting at one place make different keys. Keys written by others may be any string: they are
+ * fraction. Appending counts the whole part up, so keys stay short; inserting halves a gap. Every key has random digits, those
+ * of a run the same ones, so two replicas inserting at one place make different keys and their runs do not mix. Keys written by others may be any string: they are
  * taken as they come, and where nothing fits between two of them the answer says so.
  */
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -44,8 +44,44 @@ export function keyBetween(before: string | undefined, after: string | undefined
   return key;
 }
 
-/** `count` keys in ascending order between two bounds, spread evenly; undefined when they do not fit. */
+/**
+ * `count` keys in ascending order between two bounds; undefined when they do not fit. They share their random digits and
+ * count on behind them, so that a run stays together when others put theirs at the same place meanwhile.
+ */
 export function keysBetween(
+  before: string | undefined,
+  after: string | undefined,
+  count: number,
+  random: Random,
+): string[] | undefined {
+  return runBetween(before, after, count, random) ?? spreadBetween(before, after, count, random);
+}
+
+function runBetween(
+  before: string | undefined,
+  after: string | undefined,
+  count: number,
+  random: Random,
+): string[] | undefined {
+  if (count < 2) return undefined;
+  const stem = keyBetween(before, after, random);
+  if (stem === undefined) return undefined;
+  const width = Math.ceil(Math.log(count + 1) / Math.log(BASE));
+  // The digit behind the count leaves room on both sides of each key.
+  const keys = Array.from({ length: count }, (_, index) => stem + counted(index, width) + DIGITS[BASE >> 1]!);
+  const last = keys.at(-1)!;
+  return last.length <= MAX_KEY_CHARS && (after === undefined || compareKeys(last, after) < 0) ? keys : undefined;
+}
+
+/** A number in so many digits. */
+function counted(value: number, width: number): string {
+  let text = "";
+  for (let rest = value; text.length < width; rest = Math.floor(rest / BASE)) text = DIGITS[rest % BASE]! + text;
+  return text;
+}
+
+/** The same where no run has room: each key by itself, spread evenly. */
+function spreadBetween(
   before: string | undefined,
   after: string | undefined,
   count: number,

@@ -206,6 +206,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     derivedId: (type: string, derivation: string): ObjectId =>
       cidFromDigest(encodeDerivedRoot({ space: digestOfCid(spaceId)!, type, derivation }).id) as ObjectId,
     record: records.record,
+    recordState: records.recordState,
     collectionIdOf: records.collectionIdOf,
     /** A stored change as the fold takes it, for folding what is not the present state. */
     replay(stored: StoredChange, of: ObjectEntry): { input: ReplayInput; envelope: ChangeEnvelope } {

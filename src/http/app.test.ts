@@ -18,6 +18,7 @@ const engine = {
   peerId: "P1" as PeerId,
   bootstrapping: () => false,
   deviceCopied: () => undefined,
+  unfinishedSpaces: () => [],
   close: async () => {},
 } as unknown as Engine;
 

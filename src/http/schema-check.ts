@@ -122,6 +122,27 @@ export function refusalReason(error: ValueError): string {
       return schema["minLength"] === 1 ? "must not be empty" : `must have at least ${schema["minLength"]} characters`;
     case Kind.StringMaxLength:
       return `must have at most ${schema["maxLength"]} characters`;
+    case Kind.StringPattern:
+      return `must match ${schema["pattern"]}`;
+    case Kind.StringFormat:
+      return `must be a ${schema["format"]}`;
+    case Kind.ArrayMinItems:
+      return schema["minItems"] === 1 ? "must not be empty" : `must have at least ${schema["minItems"]} elements`;
+    case Kind.ArrayUniqueItems:
+      return "must not have an element twice";
+    case Kind.ObjectMinProperties:
+      return schema["minProperties"] === 1 ? "must not be empty" : `must have at least ${schema["minProperties"]} keys`;
+    case Kind.ObjectMaxProperties:
+      return `must have at most ${schema["maxProperties"]} keys`;
+    case Kind.IntegerMultipleOf:
+    case Kind.NumberMultipleOf:
+      return `must be a multiple of ${schema["multipleOf"]}`;
+    case Kind.IntegerExclusiveMinimum:
+    case Kind.NumberExclusiveMinimum:
+      return `must be greater than ${schema["exclusiveMinimum"]}`;
+    case Kind.IntegerExclusiveMaximum:
+    case Kind.NumberExclusiveMaximum:
+      return `must be less than ${schema["exclusiveMaximum"]}`;
     case Kind.ArrayMaxItems:
       return `must have at most ${schema["maxItems"]} elements`;
     case Kind.IntegerMinimum:

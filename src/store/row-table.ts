@@ -55,13 +55,14 @@ const toHead = (row: RawRow): RowHead => ({
 
 const ID_BEGINS = '{"id":"';
 /** Whether a row is of a record: where a text begins with an id, as those of records nearly always do, it is that one. */
-const isOf =
-  (id: string) =>
-  ({ doc }: RawRow): boolean =>
+const isOf = (asked: string) => {
+  const id = asked.toWellFormed(); // a text that is bound to a statement becomes so
+  return ({ doc }: RawRow): boolean =>
     doc === null ||
     !doc.startsWith(ID_BEGINS) ||
     doc.startsWith(`${id}"`, ID_BEGINS.length) ||
     doc.startsWith(JSON.stringify(id), ID_BEGINS.length - 1);
+};
 
 const toStored = (row: RawRow & { collectionId: number; id: string }): StoredRow => ({
   ...toHead(row),

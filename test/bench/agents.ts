@@ -45,7 +45,7 @@ function tickLine(): Line {
   const scheduler = createTriggerScheduler({
     triggers,
     runs,
-    election: { self: "me", active: () => "me", isKnown: () => true },
+    election: { self: "me", active: () => "me", isKnown: () => true, isPruned: () => false },
     execute: async () => ({ status: "ok", fuel: 0, memPages: 0, costUsd: 0 }),
     clock,
     log: silentLog,

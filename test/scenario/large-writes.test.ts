@@ -79,4 +79,24 @@ describe("a record has at most 1 MiB", () => {
     expect(reply.status).toBe(200);
     expect(reply.json).toMatchObject({ versionId: "", rejections: [{ opIndex: 0, reason: REASON }] });
   });
+
+  rule("[DATA-1] markdown that a block has no room for is refused whole: the document stays as it was", async () => {
+    const { client } = shared;
+    const { id } = await createSpace(client);
+    const object = await createObject(client, id);
+    const path = `/v1/spaces/${id}/objects/${object.id}/editor/markdown`;
+    const content = "# Title\n\nkeep me";
+    await client.put(path, { content }, 200);
+    const fence = `\`\`\`\n${"let a = 1;\n".repeat(58_000)}\`\`\`\n`;
+    for (const [method, to, body] of [
+      ["PUT", path, { content: fence }],
+      ["PUT", path, { content: "p".repeat(530_000) }],
+      ["POST", `${path}/append`, { content: large("m") }],
+      ["PATCH", path, { edits: [{ oldText: "keep me", newText: large("m") }] }],
+    ] as const) {
+      const error = await client.fails(method, to, body, 400, "dataset.validation");
+      expect(error.details).toMatchObject({ reason: REASON });
+      expect(await client.get<JsonObject>(path)).toEqual({ content });
+    }
+  });
 });

@@ -46,6 +46,11 @@ describe("local writes", () => {
     expect(await items.find("a")).not.toHaveProperty("count");
   });
 
+  rule("[local] a write of which every op is rejected has no version", async () => {
+    const result = await local("a", { type: "$set", path: "n", value: 99 });
+    expect(result).toMatchObject({ versionId: "", changeId: "", rejections: [{ recordIndex: 0, opIndex: 0 }] });
+  });
+
   rule("[local] an op on a field that is not local is a rejection; the rest applies", async () => {
     const result = await local(
       "a",

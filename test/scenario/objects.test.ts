@@ -147,6 +147,15 @@ describe("create", () => {
       code: "request.schema",
     },
     {
+      title: "[OBJ-1] a nav.type that is neither item nor folder is request.invalid_field",
+      method: "POST",
+      path: "{S}/objects",
+      body: { nav: { type: 3 } },
+      status: 400,
+      code: "request.invalid_field",
+      details: { field: "nav.type" },
+    },
+    {
       title: "[OBJ-1] an unknown type is 400 type.not_found",
       method: "POST",
       path: "{S}/objects",

@@ -103,6 +103,16 @@ describe("[control] the control API", () => {
 });
 
 describe("[run] fires in real seconds", () => {
+  rule("[AGENT-1] a trigger pinned to a device that is not heard of yet is left to it", async () => {
+    const owner = "12D3KooWnobody";
+    await program("elsewhere", "return 1;", { spec: "* * * * * *", owner });
+    await program("here", "return 1;", { spec: "* * * * * *" });
+    await until(async () => (await agent.runs("here")).length >= 3, "three runs of another trigger");
+    await control().post("/triggers/here/disable");
+    expect((await agent.trigger("elsewhere"))["owner"]).toBe(owner);
+    expect(await agent.runs("elsewhere")).toEqual([]);
+  });
+
   rule("[run] cron fires, writes its row and its figures, and its run replays to the same fuel", async () => {
     const code =
       "log('tick', ctx.triggerId); const { records } = await svc.query({ limit: 1 }); return { n: records.length, at: ctx.scheduledAt, args }";

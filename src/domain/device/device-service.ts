@@ -65,6 +65,9 @@ export function createDeviceService(deps: DeviceServiceDeps) {
       };
     },
 
+    /** Whether a device was taken from the account; one whose row has not come here was not. */
+    isPruned: (target: string): boolean => engine.recordState(tech.index, DEVICES_DATASET, target) === "tombstone",
+
     /** At every boot: `os` and `version` as they are, `name` from the hostname the first time. Answers false once pruned. */
     async register(): Promise<boolean> {
       try {

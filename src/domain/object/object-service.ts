@@ -27,6 +27,7 @@ interface ObjectServiceDeps {
 }
 
 const NAV_ITEM = 1;
+const NAV_FOLDER = 2;
 
 /** Objects of a space: their rows, their types and their property values. */
 export type ObjectService = ReturnType<typeof createObjectService>;
@@ -78,6 +79,8 @@ export function createObjectService(deps: ObjectServiceDeps) {
     if (!types.includes("nav")) types.push("nav");
     const row = initialFields(request.initialProperties ?? {}, new Set([...types, "svc"]));
     const { synced: fields } = row;
+    if (request.nav?.type !== undefined) checkNavType("nav.type", request.nav.type);
+    if (fields["nav.type"] !== undefined) checkNavType("initialProperties.nav.type", fields["nav.type"]);
     const parentId = request.nav?.parentId ?? (fields["nav.parentId"] as string | undefined) ?? "";
     const synced: JsonObject = {
       "svc.types": types,
@@ -234,6 +237,12 @@ export function createObjectService(deps: ObjectServiceDeps) {
     const record = { id: "", upsert: true, ops: [{ type: "$set" as const, path: "", value: fields }] };
     return toWriteResult(tx.append(object, { dataset: OBJECTS_DATASET, records: [record] }, OBJECT_RULES));
   }
+}
+
+function checkNavType(field: string, type: Json): void {
+  if (type === NAV_ITEM || type === NAV_FOLDER) return;
+  const reason = `${NAV_ITEM} is an item, ${NAV_FOLDER} a folder`;
+  throw svcError("request.invalid_field", { field, reason }, `${field} is refused: ${reason}`);
 }
 
 function bodyError(code: "type.not_found", details: Record<string, unknown>, message: string) {

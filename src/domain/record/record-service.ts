@@ -102,6 +102,7 @@ export function createRecordService(deps: RecordServiceDeps) {
     request: ModifyRequest,
   ): WriteResult => {
     const rejections: Rejection[] = [];
+    let effective = false;
     const { name } = dataset.rules;
     const rules: DatasetRules = {
       name,
@@ -134,12 +135,12 @@ export function createRecordService(deps: RecordServiceDeps) {
       const after = (state as { doc: JsonObject }).doc;
       for (const { path } of effects) fields[path[0]!] = after[path[0]!];
       if (effects.length === 0) continue;
+      effective = true;
       tx.setLocal(object, name, record.id, fields);
       deps.followLocal(tx, object, name, before, after);
     }
-    const versionId = tx.localVersion();
     return {
-      versionId,
+      versionId: effective ? tx.localVersion() : "",
       changeId: "",
       recordIds: request.records.map((record) => record.id),
       ...rejectionsIn({ rejections }),

@@ -41,6 +41,8 @@ export interface Election {
   active(): string | undefined;
   /** Whether a device of the account has this id. */
   isKnown(peerId: string): boolean;
+  /** Whether a device of this id was taken from the account: not so of one that this device has not heard of yet. */
+  isPruned(peerId: string): boolean;
 }
 
 export interface RunRequest {

@@ -18,7 +18,9 @@ import type { Stores } from "./open-stores.ts";
 import { createTransportsService } from "./start-transports.ts";
 
 const PURGE_EVERY_MS = 24 * 60 * 60 * 1000;
-/** How often processes are forgotten that nobody reports on any more. */
+/** How often spaces whose creation failed are tried again. */
+const CREATION_RETRY_MS = 30_000;
+/** How often processes that nobody reports on any more are forgotten. */
 const PROCESS_SWEEP_MS = 5_000;
 
 /** What boot has opened when its workers are made. */
@@ -59,6 +61,7 @@ export function addWorkers(workers: Services, options: BootOptions, parts: BootP
   for (const worker of files.workers) workers.add(worker);
   const runtime = openRuntime(options, parts, firstRound);
   if (runtime) workers.add(runtime);
+  workers.add(every("space-creation", CREATION_RETRY_MS, () => void services.life.retryCreation(parts.isClosing)));
   workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
   // Spaces are checked when they are opened, too. This is for those that stay open, or closed, for long.
   workers.add(every("purge", PURGE_EVERY_MS, () => void services.life.purgePass(parts.isClosing)));

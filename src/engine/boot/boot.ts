@@ -112,6 +112,7 @@ function engineOf(
     push,
     changeProfile: services.profileNews.change,
     deviceCopied: sync.copy.state,
+    unfinishedSpaces: services.life.unfinishedSpaces,
   };
 }
 

@@ -66,7 +66,8 @@ export function openServices(deps: OpenServicesDeps) {
     paths: stores.paths,
     tech,
     roots: opened.roots,
-    use: spaces.use,
+    spaces,
+    log,
     crashPoint,
   });
   const life = createSpaceLife({

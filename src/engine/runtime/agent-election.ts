@@ -15,7 +15,12 @@ export function createElection(devices: DeviceService, self: string): Election {
     });
     return known;
   };
-  return { self, active: () => look().active, isKnown: (peerId) => look().peers.has(peerId) };
+  return {
+    self,
+    active: () => look().active,
+    isKnown: (peerId) => look().peers.has(peerId),
+    isPruned: devices.isPruned,
+  };
 }
 
 /** Boot sequence of the spec: be there, look who is active, claim when nobody else carries the agent. */

@@ -28,7 +28,11 @@ export const healthRoutes: Route[] = [
     handler: async ({ host, server }) => {
       const copied = host.engine?.deviceCopied();
       const control = server.controlAddress();
-      const warnings = copied ? [{ code: "device.copied", message: copiedText(copied) }] : [];
+      const unfinished = host.engine?.unfinishedSpaces() ?? [];
+      const warnings = [
+        ...(copied ? [{ code: "device.copied", message: copiedText(copied) }] : []),
+        ...(unfinished.length > 0 ? [{ code: "space.unfinished", message: unfinishedText(unfinished) }] : []),
+      ];
       return {
         status: "ok",
         version: VERSION_STRING,
@@ -45,3 +49,7 @@ export const healthRoutes: Route[] = [
 
 const copiedText = ({ where, since, remedy }: DeviceCopied): string =>
   `Another server runs with this device's own key (met on the ${where === "lan" ? "LAN" : "network"} since ${since}): one of the two data roots is a copy of the other. Remedy: ${remedy}`;
+
+function unfinishedText(spaceIds: readonly string[]): string {
+  return `Making these spaces was interrupted and failed since; it is tried again, the log says why it fails: ${spaceIds.join(", ")}`;
+}

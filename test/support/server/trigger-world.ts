@@ -22,7 +22,7 @@ export function createTriggerWorld({ self = "A", active = "A", known = ["A", "B"
   const records = new Map<string, JsonObject>();
   const rows = new Map<string, JsonObject>();
   const traces = new Map<string, string>();
-  const election = { self, activeId: active as string | undefined, known: new Set(known) };
+  const election = { self, activeId: active as string | undefined, known: new Set(known), pruned: new Set<string>() };
   const clock = { ms: START, nowMs: () => clock.ms };
   const announced: string[] = [];
   const requests: RunRequest[] = [];
@@ -63,7 +63,12 @@ export function createTriggerWorld({ self = "A", active = "A", known = ["A", "B"
   const scheduler = createTriggerScheduler({
     triggers,
     runs,
-    election: { self, active: () => election.activeId, isKnown: (peerId) => election.known.has(peerId) },
+    election: {
+      self,
+      active: () => election.activeId,
+      isKnown: (peerId) => election.known.has(peerId),
+      isPruned: (peerId) => election.pruned.has(peerId),
+    },
     execute: async (request) => {
       requests.push(request);
       return { status: "ok", fuel: 10, memPages: 21, costUsd: null, ...(await answer(request)) };
