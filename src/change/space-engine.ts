@@ -39,6 +39,8 @@ export type { WriteTx } from "./write-tx.ts";
 export const PROJECTION_VERSION = 4;
 /** The writer that this device continues here. */
 export const WRITER_KEY = "writer";
+/** A turn of the loop folds for so long, but for the change it is at. */
+const FOLD_SLICE_MS = 8;
 const NOTHING = new Uint8Array(0);
 
 export interface ChangeEngineDeps {
@@ -54,6 +56,8 @@ export interface ChangeEngineDeps {
   keepsHistory?: boolean;
   /** How many ops of a record lie between two checkpoints of it. */
   checkpointEveryOps?: number;
+  /** How long a turn of the loop folds what others sent; the rest is left to those that follow. */
+  foldSliceMs?: number;
   /** Verifies large batches of changes on another thread; without it all are verified where they are written. */
   checker?: ChangeChecker | undefined;
   /** Told of a failure to commit, which also reached every waiter. */
@@ -66,6 +70,7 @@ export type ChangeEngine = ReturnType<typeof createChangeEngine>;
 export function createChangeEngine(deps: ChangeEngineDeps) {
   const { spaceId, store, acl, keys, registry, signer, clock, onFailure } = deps;
   const { changes, parked } = store;
+  const foldSliceMs = deps.foldSliceMs ?? FOLD_SLICE_MS;
   const objects = createObjectCache(store.db, changes, PROJECTION_VERSION);
   const log = createChangeLog(changes, objects);
   const opener = createBodyOpener(spaceId, keys);
@@ -79,6 +84,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     registry,
     batch,
     checkpointEveryOps: deps.checkpointEveryOps,
+    foldSliceMs,
   });
   const records = createRecordReader(store);
   const arrivals = createArrivals(store);
@@ -105,9 +111,30 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   };
   const writer = createLocalWriter(local);
   const quota = deps.quota ?? DEFAULT_PARK_QUOTA;
-  const judged = { spaceId, store, log, objects, projection, opener, acl, registry, writer, clock, quota, onFailure };
+  const judged = {
+    spaceId,
+    store,
+    log,
+    objects,
+    projection,
+    opener,
+    acl,
+    registry,
+    writer,
+    clock,
+    quota,
+    foldSliceMs,
+    onFailure,
+  };
   const ingest = createIngest({ ...judged, arrivals, batch, deletions });
-  const verdicts = createVerdicts({ changes, objects, acl, projection, onBodyMissed: deletions.missBody });
+  const verdicts = createVerdicts({
+    changes,
+    objects,
+    acl,
+    projection,
+    onBodyMissed: deletions.missBody,
+    onUnfolded: ingest.foldLater,
+  });
   const localVersion = createLocalVersions(clock);
   const object = (id: string) => objectIn(objects, id);
   const reactions = createReactions(batch, {
@@ -116,7 +143,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     setLocal: (of, name, id, fields) => projection.setLocal(of, name, id, fields, localVersion()),
   });
   const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, arrivals, writer };
-  const { queue, erasure, onCommit } = createCommits({ ...committing, onFailure });
+  const { queue, erasure, onCommit, refolded } = createCommits({ ...committing, onFailure });
   const intake = createChangeIntake({ queue, ingest, arrivals, checker: deps.checker, onFailure });
   const given = { objects, records, writer, projection, batch, arrivals, localVersion };
   retryLaterVersions();
@@ -131,9 +158,19 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
     /**
      * Takes in changes of other replicas, in any order; one verdict each. All are durable when it resolves, and what waited
-     * for them was tried again.
+     * for them was tried again. Rows may be folded with them later: `isOwing` until then.
      */
-    ingest: (many: readonly Uint8Array[]): Promise<IngestVerdict[]> => intake.take(many),
+    take: (many: readonly Uint8Array[]): Promise<IngestVerdict[]> => intake.take(many),
+
+    /** The same; and rows show what came when it resolves. */
+    async ingest(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
+      const verdicts = await intake.take(many);
+      await refolded();
+      return verdicts;
+    },
+
+    /** Whether rows are older than the log. */
+    isOwing: projection.isOwing,
 
     /** Work of the store's own that can wait until writers had their turn; a slice of a few milliseconds at most. */
     background: <T>(run: () => T): Promise<T> => queue.enqueue(() => run(), "background"),
@@ -142,8 +179,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
      * A write that moves the ACL: `run` takes records in and answers, beside its result, what follows from them, which
      * is carried out in the same transaction; changes that waited for it are tried behind it.
      */
-    moveAcl: <T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> =>
-      queue.enqueue((scope) => {
+    async moveAcl<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> {
+      const moved = await queue.enqueue((scope) => {
         log.flush(); // a record's clock is read from what the writers' rows say
         const { result, consequences } = run(scope);
         if (!consequences) return result;
@@ -152,10 +189,18 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
         arrivals.noteRecords(consequences.named, scope);
         if (consequences.keys) arrivals.noteAll("key");
         return result;
-      }),
+      });
+      await refolded();
+      return moved;
+    },
 
     /** The ACL changed: every verdict is taken anew and the records concerned are folded again. Answers how many moved. */
-    recheckVerdicts: (): Promise<number> => queue.enqueue(() => verdicts.retakeAll(), "background"),
+    async recheckVerdicts(): Promise<number> {
+      const moved = await queue.enqueue(() => verdicts.retakeAll(), "background");
+      await intake.settled();
+      await refolded();
+      return moved;
+    },
 
     /** Folds every object anew from its changes, a write each, so that other work goes on between. */
     async rebuildProjection(only: "stale" | "all" = "all"): Promise<number> {
@@ -185,7 +230,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     record: records.record,
     collectionIdOf: records.collectionIdOf,
     /** A stored change as the fold takes it, for folding what is not the present state. */
-    replay(stored: StoredChange, of: ObjectEntry): { input: ReplayInput; envelope: ChangeEnvelope } {
+    replay(
+      stored: StoredChange,
+      of: ObjectEntry,
+    ): { input: ReplayInput & { readonly openedBytes: number }; envelope: ChangeEnvelope } {
       const input = projection.replayOf(stored, of);
       return { input, envelope: projection.envelopeOf(input) };
     },

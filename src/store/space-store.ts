@@ -3,6 +3,7 @@ import { createAclTable } from "./acl-table.ts";
 import { createArrivalTable } from "./arrival-table.ts";
 import { createChangeTable } from "./change-table.ts";
 import { BUSY_TIMEOUT_MS, type OpenOptions, openDatabase } from "./database.ts";
+import { createDirtyRowTable } from "./dirty-row-table.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createInboxTable } from "./inbox-table.ts";
@@ -72,6 +73,7 @@ function createSpaceStore(db: Database, path: string, copying: WalCopying | unde
     path,
     changes,
     rows,
+    dirtyRows: createDirtyRowTable(db),
     queryIndexes,
     rowLog,
     history: createHistoryTable(db),

@@ -27,13 +27,13 @@ export function createChangeReader(deps: { changes: ChangeTable; opener: BodyOpe
   };
 
   /** For folding records anew. The body opened before, else the change would not be in the log. */
-  const replayOf = (stored: StoredChange, object: ObjectEntry): ReplayInput => {
+  const replayOf = (stored: StoredChange, object: ObjectEntry): ReplayInput & { readonly openedBytes: number } => {
     const opened = opener.openStored(stored.bytes, object.idText);
     if (!("body" in opened)) throw new StoredFileError("damaged", "a stored change no longer opens");
-    const { body } = opened;
+    const { body, openedBytes } = opened;
     const answer = registry.rulesFor(body.dataset, body.definition);
     if (!("rules" in answer)) throw new StoredFileError("damaged", `the definition of dataset ${body.dataset} is gone`);
-    return { change: stored, author: authorOf(stored.writer), object, body, rules: answer.rules };
+    return { change: stored, author: authorOf(stored.writer), object, body, rules: answer.rules, openedBytes };
   };
 
   return {

@@ -72,6 +72,7 @@ export function createObjectDeletions({
         time.pass();
         objects.setDeleted(object, true, time.nowMs());
         store.unopened.settle(object.no);
+        store.dirtyRows.dropOfObject(object.no);
         tearDownDue = true;
       }
       const version = (entry["_ver"] as JsonObject)["id"] as string;

@@ -178,6 +178,7 @@ export function createChangeIntake({ queue, ingest, arrivals, checker, onFailure
   restart();
 
   return {
+    settled,
     /** One verdict each. All are durable when it resolves, and what waited for them was tried. */
     async take(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
       const verdicts: IngestVerdict[] = [];
