@@ -12,7 +12,14 @@ import type { IngestVerdict } from "../../src/change/intake/ingest-verdict.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { countDatabaseWork } from "../support/database-work.ts";
 import { boundsOf } from "../support/hostile/attack-bounds.ts";
-import { bodyBytes, createForger, type Forger, packedBytes, paidBytes, setOf } from "../support/hostile/forged-change.ts";
+import {
+  bodyBytes,
+  createForger,
+  type Forger,
+  packedBytes,
+  paidBytes,
+  setOf,
+} from "../support/hostile/forged-change.ts";
 import { anyCbor, bytesFrom, mutateBytes, mutateCbor } from "../support/hostile/mutate.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
