@@ -31,7 +31,6 @@ const IS_EARLIER = "(excluded.from_lamport, excluded.from_change) < (from_lampor
 const IS_LATER = "(excluded.to_lamport, excluded.to_change) > (to_lamport, to_change)";
 
 /** Which rows are to be folded anew: written with what made them so, so that a crash forgets none. */
-
 export function createDirtyRowTable(db: Database) {
   const mark = db.query<null, [number, number, number, number, Uint8Array]>(
     `INSERT INTO dirty_rows(${COLUMNS}) VALUES(?1,?2,?3,?4,?5,?4,?5)
