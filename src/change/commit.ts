@@ -10,6 +10,7 @@ import type { Unblocked } from "./intake/unblocked.ts";
 import type { LocalWriter } from "./local-writer.ts";
 import { createLogErasure } from "./log-erasure.ts";
 import type { Reactions } from "./reactions.ts";
+import { createRefolding } from "./refolding.ts";
 
 interface CommitsDeps {
   store: SpaceStore;
@@ -35,6 +36,7 @@ export function createCommits(deps: CommitsDeps) {
     owedMs: projection.owedMs,
     onFailure: forget,
   });
+  const refolding = createRefolding(queue, projection, onFailure);
   const erasure = createLogErasure({ store, isClosed: queue.closing, onFailure });
 
   /** Undoes, with the savepoint that was just set, what subscribers would be notified of. */
@@ -49,7 +51,7 @@ export function createCommits(deps: CommitsDeps) {
   /** Every commit, local writes and changes of others alike: the writes of the batch have run and folded what they brought. */
   function commit(makeDurable: () => void): void {
     verdicts.retakeOf(batch.takeUnsettled()); // what came in decides which changes of a forked writer were accepted
-    projection.finishBatch(); // records into whose middle something came are folded anew
+    projection.finishBatch(); // records into whose middle something came are folded anew, a slice of them
     deletions.settleTouched(batch.touched()); // objects are gone, or back, as the deletion log says now
     projection.finishBatch();
     reactions.run(); // device-local fields follow
@@ -62,7 +64,9 @@ export function createCommits(deps: CommitsDeps) {
     const done = batch.take();
     deletions.tearDownSoon(queue, erasure.due, onFailure);
     if (done.touched.some(({ wasLive, doc }) => wasLive && doc === null)) erasure.due();
-    if (done.touched.length > 0 || done.objects.size > 0) for (const listener of listeners) listener(done);
+    const isUpToDate = refolding.go(); // what is left of them
+    if (done.touched.length > 0 || done.objects.size > 0 || isUpToDate)
+      for (const listener of listeners) listener(done);
   }
 
   /** A batch failed: whatever memory holds of it is worthless. */
@@ -77,9 +81,13 @@ export function createCommits(deps: CommitsDeps) {
     onFailure?.(error);
   }
 
+  refolding.go(); // what was left when the space was closed
+
   return {
     queue,
     erasure,
+    /** Resolves when rows show all that is in the log. */
+    refolded: refolding.done,
     /** Called after each commit, once its writers were answered. Answers how to stop. */
     onCommit(listener: (batch: CommitBatch) => void): () => void {
       listeners.add(listener);

@@ -158,9 +158,8 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const header: ChangeHeader = { kind: "change", object: object.id, keyId: epoch.id, ...fields };
       const headerBytes = encodeHeader(header);
       const sealed = opener.seal(body, object.idText, epoch, headerBytes);
-      if (sealed.length > LIMITS.sealedChangeBytes) {
-        throw tooLarge({ limitBytes: LIMITS.sealedChangeBytes });
-      }
+      if (!sealed) throw tooLarge({ limit: `more than ${LIMITS.openedChangeBytes} bytes of JSON` });
+      if (sealed.length > LIMITS.sealedChangeBytes) throw tooLarge({ limitBytes: LIMITS.sealedChangeBytes });
       const { bytes, id } = encodeChange(headerBytes, sealed, signer);
       const counts = acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos });
       const no = log.append(

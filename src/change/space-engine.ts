@@ -42,6 +42,8 @@ export type { WriteTx } from "./write-tx.ts";
 export const PROJECTION_VERSION = 4;
 /** The writer that this device continues here. */
 export const WRITER_KEY = "writer";
+/** A turn of the loop folds for so long, but for the change it is at. */
+const FOLD_SLICE_MS = 8;
 const NOTHING = new Uint8Array(0);
 
 export interface ChangeEngineDeps {
@@ -57,6 +59,8 @@ export interface ChangeEngineDeps {
   keepsHistory?: boolean;
   /** How many ops of a record lie between two checkpoints of it. */
   checkpointEveryOps?: number;
+  /** How long a turn of the loop folds what others sent; the rest is left to those that follow. */
+  foldSliceMs?: number;
   /** Verifies large batches of changes on another thread. Without it all are verified where they are written. */
   checker?: ChangeChecker | undefined;
   /** Called with a failure to commit, which also reached every waiter. */
@@ -71,6 +75,7 @@ export type ChangeEngine = ReturnType<typeof createChangeEngine>;
 export function createChangeEngine(deps: ChangeEngineDeps) {
   const { spaceId, store, acl, keys, registry, signer, clock, onFailure } = deps;
   const { changes, parked } = store;
+  const foldSliceMs = deps.foldSliceMs ?? FOLD_SLICE_MS;
   const objects = createObjectCache(store.db, changes, PROJECTION_VERSION);
   const log = createChangeLog(changes, objects);
   const opener = createBodyOpener(spaceId, keys);
@@ -87,6 +92,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     batch,
     damaged,
     checkpointEveryOps: deps.checkpointEveryOps,
+    foldSliceMs,
   });
   const records = createRecordReader(store);
   const unblocked = createUnblocked(store);
@@ -114,9 +120,30 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   };
   const writer = createLocalWriter(local);
   const quota = deps.quota ?? DEFAULT_PARK_QUOTA;
-  const judged = { spaceId, store, log, objects, projection, opener, acl, registry, writer, clock, quota, onFailure };
+  const judged = {
+    spaceId,
+    store,
+    log,
+    objects,
+    projection,
+    opener,
+    acl,
+    registry,
+    writer,
+    clock,
+    quota,
+    foldSliceMs,
+    onFailure,
+  };
   const ingest = createIngest({ ...judged, unblocked, batch, deletions });
-  const verdicts = createVerdicts({ changes, objects, acl, projection, onBodyMissed: deletions.missBody });
+  const verdicts = createVerdicts({
+    changes,
+    objects,
+    acl,
+    projection,
+    onBodyMissed: deletions.missBody,
+    onUnfolded: ingest.foldLater,
+  });
   const localVersion = createLocalVersions(clock);
   const object = (id: string) => objectIn(objects, id);
   const reactions = createReactions(batch, {
@@ -125,7 +152,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     setLocal: (of, name, id, fields) => projection.setLocal(of, name, id, fields, localVersion()),
   });
   const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, unblocked, writer };
-  const { queue, erasure, onCommit } = createCommits({ ...committing, onFailure });
+  const { queue, erasure, onCommit, refolded } = createCommits({ ...committing, onFailure });
   const intake = createChangeIntake({ queue, ingest, unblocked, checker: deps.checker, onFailure });
   const given = { objects, records, writer, projection, batch, unblocked, localVersion };
   retryLaterVersions();
@@ -146,9 +173,19 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
     /**
      * Takes in changes of other replicas, in any order; one verdict each. When it resolves, all are durable, and the
-     * changes that waited for them have been tried again.
+     * changes that waited for them have been tried again. Rows may be folded with them later: `isOwing` until then.
      */
-    ingest: (many: readonly Uint8Array[]): Promise<IngestVerdict[]> => intake.take(many),
+    take: (many: readonly Uint8Array[]): Promise<IngestVerdict[]> => intake.take(many),
+
+    /** The same; and rows show what came when it resolves. */
+    async ingest(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
+      const verdicts = await intake.take(many);
+      await refolded();
+      return verdicts;
+    },
+
+    /** Whether rows are older than the log. */
+    isOwing: projection.isOwing,
 
     /** Work of the store's own that can wait until writers had their turn; a slice of a few milliseconds at most. */
     background: <T>(run: () => T): Promise<T> => queue.enqueue(() => run(), "background"),
@@ -157,24 +194,29 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
      * A write that moves the ACL. `run` takes records in and answers, beside its result, what follows from them; this is
      * carried out in the same transaction. Changes that waited for it are tried after it.
      */
-    moveAcl: <T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> =>
-      queue.enqueue(
-        (scope) => {
-          log.flush(); // a record's clock is read from what the writers' rows say
-          const { result, consequences } = run(scope);
-          if (!consequences) return result;
-          if (consequences.repositionFrom !== undefined) verdicts.repositionFrom(consequences.repositionFrom);
-          verdicts.retakeOf(new Set(consequences.cut.map(bytesToHex)));
-          unblocked.noteRecords(consequences.named, scope);
-          if (consequences.keys) unblocked.noteAll("key");
-          return result;
-        },
-        "local",
-        "first",
-      ),
+    async moveAcl<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> {
+      const act = (scope: WriteScope): T => {
+        log.flush(); // a record's clock is read from what the writers' rows say
+        const { result, consequences } = run(scope);
+        if (!consequences) return result;
+        if (consequences.repositionFrom !== undefined) verdicts.repositionFrom(consequences.repositionFrom);
+        verdicts.retakeOf(new Set(consequences.cut.map(bytesToHex)));
+        unblocked.noteRecords(consequences.named, scope);
+        if (consequences.keys) unblocked.noteAll("key");
+        return result;
+      };
+      const moved = await queue.enqueue(act, "local", "first");
+      await refolded();
+      return moved;
+    },
 
     /** The ACL changed: every verdict is taken anew and the records concerned are folded again. Answers how many moved. */
-    recheckVerdicts: (): Promise<number> => queue.enqueue(() => verdicts.retakeAll(), "background", "first"),
+    async recheckVerdicts(): Promise<number> {
+      const moved = await queue.enqueue(() => verdicts.retakeAll(), "background", "first");
+      await intake.settled();
+      await refolded();
+      return moved;
+    },
 
     /** Folds every object anew from its changes, a write each, so that other work goes on between. */
     async rebuildProjection(only: "stale" | "all" = "all"): Promise<number> {
@@ -209,7 +251,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     recordState: records.recordState,
     collectionIdOf: records.collectionIdOf,
     /** A stored change as the fold takes it, for folding what is not the present state. */
-    replay(stored: StoredChange, of: ObjectEntry): { input: ReplayInput; envelope: ChangeEnvelope } {
+    replay(
+      stored: StoredChange,
+      of: ObjectEntry,
+    ): { input: ReplayInput & { readonly openedBytes: number }; envelope: ChangeEnvelope } {
       const input = projection.replayOf(stored, of);
       return { input, envelope: projection.envelopeOf(input) };
     },

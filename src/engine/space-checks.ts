@@ -59,7 +59,10 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
   const pass = async (): Promise<void> => {
     for (const spaceId of deps.ids()) {
       if (isStopped()) return;
-      if (clock.nowMs() - account.checkedMs(spaceId) < everyMs) continue;
+      const checkedMs = account.checkedMs(spaceId);
+      // One that is met for the first time was just made, or fetched: nothing of it has lain on the disk for long.
+      if (checkedMs === 0) account.setCheckedMs(spaceId, clock.nowMs());
+      if (checkedMs === 0 || clock.nowMs() - checkedMs < everyMs) continue;
       try {
         await deps.use(spaceId, (space) => checkSpace(space));
         await deps.checkIndex(spaceId);

@@ -74,6 +74,8 @@ export const LIMITS = {
   /** Ceiling of a definition's idMaxLen, and of every record id. */
   recordIdChars: 512,
   sealedChangeBytes: 512 << 10,
+  /** What a change says, as JSON: room for what the server adds to a request. */
+  openedChangeBytes: 2 << 20,
   changeParents: 64,
   /** Members of a space and its open invites. */
   spaceMembers: 1000,

@@ -86,6 +86,7 @@ export interface OpenSpaceDeps {
   /** Rules of the datasets; may read the space's own definitions. */
   registry(engine: () => ChangeEngine): RulesRegistry;
   checkpointEveryOps?: number;
+  foldSliceMs?: number;
   /** Verifies large batches of changes of others on another thread. */
   checker?: ChangeChecker | undefined;
   /** Bounds on what is kept of others besides what counts. */
@@ -132,6 +133,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     keepsHistory: deps.keepsHistory ?? true,
     checker: deps.checker,
     ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
+    ...(deps.foldSliceMs === undefined ? {} : { foldSliceMs: deps.foldSliceMs }),
     ...(deps.quota ? { quota: deps.quota } : {}),
     onFailure(error) {
       acl.reload();

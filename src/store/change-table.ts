@@ -105,10 +105,8 @@ export function createChangeTable(db: Database) {
   const byId = db.query<ChangeRow, [Uint8Array]>(`SELECT ${COLUMNS} FROM changes WHERE id = ?`);
   const noOf = db.query<{ no: number }, [Uint8Array]>("SELECT no FROM changes WHERE id = ?");
   const byNo = db.query<ChangeRow, [number]>(`SELECT ${COLUMNS} FROM changes WHERE no = ?`);
-  const ofRow = db.query<ChangeRow, [number, number, Uint8Array, number]>(
-    `SELECT ${COLUMNS.split(", ")
-      .map((column) => `c.${column}`)
-      .join(", ")} FROM touches t JOIN changes c ON c.no = t.change
+  const ofRow = db.query<{ no: number; lamport: number; id: Uint8Array }, [number, number, Uint8Array, number]>(
+    `SELECT c.no, t.lamport, c.id FROM touches t JOIN changes c ON c.no = t.change
      WHERE t.row = ?1 AND t.lamport >= ?2 AND (t.lamport > ?2 OR c.id > ?3) AND c.counts = 1 AND c.datasetNo <> 0
      ORDER BY t.lamport, c.id LIMIT ?4+0`,
   );
@@ -212,9 +210,8 @@ export function createChangeTable(db: Database) {
     /** The local number of a change. */
     noOf: (id: Uint8Array): number | undefined => noOf.get(id)?.no,
     byNo: (no: number) => orUndefined(byNo.get(no)),
-    /** A page of the counted changes that touch a row and whose bodies are folded, in the order of the fold, after a place in it. */
-    ofRowAfter: (row: number, lamport: number, id: Uint8Array, limit: number) =>
-      ofRow.all(row, lamport, id, limit).map(fromRow),
+    /** A page of the counted changes that touch a row and whose bodies are folded, by number, in the order of the fold, after a place in it. */
+    ofRowAfter: (row: number, lamport: number, id: Uint8Array, limit: number) => ofRow.all(row, lamport, id, limit),
     ofObject: (objectNo: number) => ofObject.all(objectNo).map(fromRow),
     /** Of those that are folded. */
     newestOfObject: (objectNo: number) => orUndefined(newestOfObject.get(objectNo)),

@@ -1,6 +1,7 @@
 import { createAclTable } from "./acl-table.ts";
 import { createChangeTable } from "./change-table.ts";
 import { type OpenOptions, openDatabase } from "./database.ts";
+import { createDirtyRowTable } from "./dirty-row-table.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createInboxTable } from "./inbox-table.ts";
@@ -76,6 +77,7 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     path,
     changes,
     rows,
+    dirtyRows: createDirtyRowTable(db),
     queryIndexes,
     rowLog,
     history: createHistoryTable(db),

@@ -12,7 +12,14 @@ import type { IngestVerdict } from "../../src/change/intake/ingest-verdict.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { countDatabaseWork } from "../support/database-work.ts";
 import { boundsOf } from "../support/hostile/attack-bounds.ts";
-import { bodyBytes, createForger, type Forger, setOf } from "../support/hostile/forged-change.ts";
+import {
+  bodyBytes,
+  createForger,
+  type Forger,
+  packedBytes,
+  paidBytes,
+  setOf,
+} from "../support/hostile/forged-change.ts";
 import { anyCbor, bytesFrom, mutateBytes, mutateCbor } from "../support/hostile/mutate.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
@@ -79,6 +86,17 @@ function anyRecord(rng: Rng, { space }: Device, { signer }: Account): Uint8Array
   return rng.chance(0.3) ? mutateBytes(rng, made) : made;
 }
 
+/** Few bytes that say much: many records, texts that compress, traces; paid for or not. */
+function dearBody(rng: Rng): Uint8Array {
+  const text = "x".repeat(rng.pick([0, 100, 20_000]));
+  const records = Array.from({ length: rng.int(10, 50) }, (_, i) =>
+    setOf(`many${i}`, rng.pick(["v", "w", "v.deep"]), JSON.stringify(text)),
+  );
+  const traces = Array.from({ length: rng.pick([0, 4]) }, (_, i) => `${i}`.repeat(100));
+  const json = `{"dataset":"items","records":[${records.join()}],"traceIds":${JSON.stringify(traces)}}`;
+  return rng.chance(0.3) ? packedBytes(json) : paidBytes(json, json.length + 1_000 * records.length);
+}
+
 interface Attack {
   rng: Rng;
   replicas: readonly Device[];
@@ -97,6 +115,15 @@ async function strike({ rng, replicas, adversary, forgers }: Attack): Promise<In
   }
   if (forgers.length === 0 || rng.chance(0.15)) forgers.push(createForger(one.space, objectOf(one), adversary.signer));
   const forger = rng.pick(forgers);
+  if (rng.chance(0.1)) {
+    // Late: it stands on the object alone, before all that was written to it.
+    const { id } = objectOf(one);
+    const late = createForger(one.space, objectOf(one), adversary.signer).write(dearBody(rng), {
+      parents: [id],
+      lamport: 1 + one.space.acl.head().clock,
+    });
+    for (const device of replicas) await device.space.engine.ingest([late.bytes]);
+  }
   const changes = Array.from({ length: rng.int(1, 6) }, () => forger.write(anyBody(rng), anyHeader(rng)).bytes);
   const spoilt = changes.map((bytes) => (rng.chance(0.1) ? mutateBytes(rng, bytes) : bytes));
   const sent = rng.chance(0.3) ? [...spoilt.map(stubOf), ...spoilt] : spoilt;

@@ -37,7 +37,7 @@ async function runHistory(seed: number): Promise<void> {
   const log: string[] = [];
   try {
     using dir = scratchDir("svc-world");
-    await using world = await open(dir.path, plan.checkpointEveryOps);
+    await using world = await open(dir.path, plan.checkpointEveryOps, seed % 2 === 0 ? 0 : undefined);
     const replicas = await createReplicas(world, plan.replicas);
     await meet(replicas);
     for (let step = 0; step < plan.steps; step++) {

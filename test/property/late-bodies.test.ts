@@ -249,9 +249,10 @@ async function stateOf(device: Device) {
       `SELECT hex(o.id), d.name, c.live FROM collections c JOIN objects o ON o.no = c.objectNo JOIN datasets d ON d.no = c.datasetNo
        WHERE o.deleted = 0 AND c.live > 0 UNION ALL SELECT '', 'objects', live FROM collections WHERE no = 0 ORDER BY 1, 2`,
     ),
+    // What does not count is found by nothing; whether it once was depends on what came first.
     traces: rowsOf(
       `SELECT hex(o.id), hex(t.trace), hex(c.id) FROM history_traces t JOIN objects o ON o.no = t.objectNo
-       JOIN changes c ON c.no = t.change WHERE o.deleted = 0 ORDER BY 1, 2, 3`,
+       JOIN changes c ON c.no = t.change WHERE o.deleted = 0 AND c.counts = 1 ORDER BY 1, 2, 3`,
     ),
     vector: bytesToHex(vectorOf(device.space).digest),
     parked: parked.usage().count,

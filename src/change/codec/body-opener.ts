@@ -12,7 +12,11 @@ const MAX_CACHED_KEYS = 4096;
  * Why a body cannot be read: there is only a stub; the key may still come; bytes that do not open or are no body never
  * will.
  */
-export type OpenedBody = { body: ChangeBody } | { stub: true } | { missingKey: Uint8Array } | { broken: Refusal };
+export type OpenedBody =
+  | { body: ChangeBody; openedBytes: number }
+  | { stub: true }
+  | { missingKey: Uint8Array }
+  | { broken: Refusal };
 
 /** Seals and opens the bodies of a space's changes under keys derived per object and epoch. */
 export type BodyOpener = ReturnType<typeof createBodyOpener>;
@@ -37,18 +41,19 @@ export function createBodyOpener(spaceId: SpaceId, keys: KeyRing) {
     if (!readKey) return { missingKey: keyId };
     const plain = open(objectKey(keyId, readKey, objectId), sealed, headerBytes);
     if (!plain) return { broken: refusal("change.body_key") };
-    const body = decodeBody(plain);
-    return body ? { body } : { broken: refusal("change.no_body") };
+    return decodeBody(plain) ?? { broken: refusal("change.no_body") };
   };
 
   return {
+    /** Undefined when the body is larger than one may be. */
     seal(
       body: ChangeBody,
       objectId: ObjectId,
       epoch: { id: Uint8Array; key: Uint8Array },
       headerBytes: Uint8Array,
-    ): Uint8Array {
-      return seal(objectKey(epoch.id, epoch.key, objectId), encodeBody(body), headerBytes);
+    ): Uint8Array | undefined {
+      const plain = encodeBody(body);
+      return plain && seal(objectKey(epoch.id, epoch.key, objectId), plain, headerBytes);
     },
     open: ({ header, headerBytes, sealed }: Change, objectId: ObjectId): OpenedBody =>
       openParts(sealed && { keyId: header.keyId, headerBytes, sealed }, objectId),

@@ -36,47 +36,85 @@ const ZSTD = 1;
 /** The fastest level: bodies are small, and a write waits for it. */
 const ZSTD_LEVEL = 1;
 const COMPRESS_FROM_BYTES = 1024;
+/** Behind the compressed text may follow a frame that zstd skips: its magic number and its length, then nothing of meaning. */
+const SKIPPED_MAGIC = 0x184d_2a50;
+const SKIPPED_HEAD_BYTES = 8;
 
 /** The bounds of a body, whoever wrote it: this device writes none beyond them, and takes in none beyond them. */
 const BODY_BOUNDS = {
-  openedBytes: 16 << 20,
-  records: 20_000,
+  openedBytes: LIMITS.openedChangeBytes,
+  records: 10_000,
   /** Each field of a multi-field op counts. */
-  ops: 200_000,
+  ops: 50_000,
   /** Arrays and objects inside each other in one value. */
   depth: 128,
   /** Of the names of a dataset and of a definition. */
   nameChars: 512,
   /** Every record keeps the trace ids of the change that wrote it, so what they take together is bounded. */
-  tracedChars: 16 << 20,
+  tracedChars: 4 << 20,
 } as const;
+
+/**
+ * What a body makes others store (its text, the trace ids that its records keep, a row for each) is at most so many times what
+ * it takes itself, and a little. What says the same a hundred thousand times over is therefore sent with padding: whoever
+ * makes others keep much has sent, and been charged for, a fair part of it.
+ */
+const STORED_A_BYTE = 32;
+const STORED_FREE_BYTES = 8 << 10;
+const STORED_ROW_BYTES = 256;
 
 const OP_TYPES = new Set(["$set", "$unset", "$inc", "$addToSet", "$pull"]);
 /** Thrown to leave the walk of a value at once. */
 class TooDeep extends Error {}
 
-export function encodeBody(body: ChangeBody): Uint8Array {
+/** What a body takes at least, compressed or not, by what it makes others store. */
+function bytesAtLeast({ records, traceIds }: ChangeBody, textBytes: number): number {
+  const traced = (traceIds ?? []).reduce((sum, { length }) => sum + length, 0);
+  const stored = textBytes + records.length * (STORED_ROW_BYTES + traced);
+  return Math.ceil((stored - STORED_FREE_BYTES) / STORED_A_BYTE);
+}
+
+/** Undefined when the body is larger than one may be. */
+export function encodeBody(body: ChangeBody): Uint8Array | undefined {
   const text = Buffer.from(JSON.stringify(body));
-  if (text.length >= COMPRESS_FROM_BYTES) {
+  if (text.length > BODY_BOUNDS.openedBytes) return undefined;
+  const least = bytesAtLeast(body, text.length);
+  if (text.length >= COMPRESS_FROM_BYTES || text.length < least) {
     const packed = Bun.zstdCompressSync(text, { level: ZSTD_LEVEL });
+    if (packed.length < least) return Buffer.concat([Uint8Array.of(ZSTD), packed, padding(least - packed.length)]);
     if (packed.length < text.length) return Buffer.concat([Uint8Array.of(ZSTD), packed]);
   }
   return Buffer.concat([Uint8Array.of(PLAIN), text]);
 }
 
-/** The body, its values as `normaliseBody` leaves them, or undefined when the bytes are not one within the bounds. */
-export function decodeBody(bytes: Uint8Array): ChangeBody | undefined {
+/** A frame that is skipped, of at least so many bytes. */
+function padding(bytes: number): Uint8Array {
+  const frame = Buffer.alloc(Math.max(SKIPPED_HEAD_BYTES, bytes));
+  frame.writeUInt32LE(SKIPPED_MAGIC, 0);
+  frame.writeUInt32LE(frame.length - SKIPPED_HEAD_BYTES, 4);
+  return frame;
+}
+
+/**
+ * The body, its values as `normaliseBody` leaves them, and how long its text is; undefined when the bytes are not one within
+ * the bounds.
+ */
+export function decodeBody(bytes: Uint8Array): { body: ChangeBody; openedBytes: number } | undefined {
+  const payload = bytes.subarray(1);
+  let openedBytes = 0;
   let parsed: unknown;
   try {
-    const payload = bytes.subarray(1);
     if (bytes[0] !== PLAIN && bytes[0] !== ZSTD) return undefined;
     const text =
       bytes[0] === ZSTD ? zstdDecompressSync(payload, { maxOutputLength: BODY_BOUNDS.openedBytes }) : payload;
+    openedBytes = text.length;
+    if (openedBytes > BODY_BOUNDS.openedBytes) return undefined;
     parsed = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(text));
   } catch {
     return undefined;
   }
-  return isBody(parsed) && normaliseBody(parsed) === undefined ? parsed : undefined;
+  if (!isBody(parsed) || normaliseBody(parsed) !== undefined) return undefined;
+  return payload.length >= bytesAtLeast(parsed, openedBytes) ? { body: parsed, openedBytes } : undefined;
 }
 
 /** Its shape; the counts are capped before anything walks the values. */

@@ -1,13 +1,15 @@
 import { StoredFileError } from "../../protocol/storage-fault.ts";
 import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
-import type { ChangeBody } from "../codec/change-body.ts";
 import { decodeChange, isDerivedRoot } from "../codec/change-codec.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
 import type { RulesRegistry } from "../ports.ts";
 import type { FoldInput, ReplayInput } from "./change-parts.ts";
 
 const MAX_CACHED_WRITERS = 10_000;
+
+/** The body of a change, and how long its text is. */
+type OpenedBody = Extract<ReturnType<BodyOpener["openStored"]>, { body: unknown }>;
 
 /** A change that was folded no longer opens. */
 export class UnopenedError extends StoredFileError {
@@ -34,10 +36,10 @@ export function createChangeReader(deps: { changes: ChangeTable; opener: BodyOpe
     return author;
   };
 
-  const bodyOf = (stored: StoredChange, object: ObjectEntry): ChangeBody | undefined => {
+  const openedOf = (stored: StoredChange, object: ObjectEntry): OpenedBody | undefined => {
     try {
       const opened = opener.openStored(stored.bytes, object.idText);
-      return "body" in opened ? opened.body : undefined;
+      return "body" in opened ? opened : undefined;
     } catch (error) {
       if (error instanceof RangeError) return undefined; // bytes that are no change
       throw error;
@@ -45,12 +47,13 @@ export function createChangeReader(deps: { changes: ChangeTable; opener: BodyOpe
   };
 
   /** For folding records anew. The body opened before, else the change would not be in the log. */
-  const replayOf = (stored: StoredChange, object: ObjectEntry): ReplayInput => {
-    const body = bodyOf(stored, object);
-    if (!body) throw new UnopenedError();
+  const replayOf = (stored: StoredChange, object: ObjectEntry): ReplayInput & { readonly openedBytes: number } => {
+    const opened = openedOf(stored, object);
+    if (!opened) throw new UnopenedError();
+    const { body, openedBytes } = opened;
     const answer = registry.rulesFor(body.dataset, body.definition);
     if (!("rules" in answer)) throw new StoredFileError("damaged", `the definition of dataset ${body.dataset} is gone`);
-    return { change: stored, author: authorOf(stored.writer), object, body, rules: answer.rules };
+    return { change: stored, author: authorOf(stored.writer), object, body, rules: answer.rules, openedBytes };
   };
 
   return {

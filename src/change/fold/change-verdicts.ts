@@ -1,7 +1,6 @@
 import { bytesToHex } from "../../base/bytes.ts";
-import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
+import { CHANGE_STUB, CHANGE_WHOLE, type ChangeTable, type StoredChange } from "../../store/change-table.ts";
 import { decodeChange, isDerivedRoot } from "../codec/change-codec.ts";
-import { isStub } from "../codec/change-stub.ts";
 import type { ObjectCache } from "../graph/object-cache.ts";
 import type { AclView } from "../ports.ts";
 import type { Projection } from "./projection.ts";
@@ -12,6 +11,8 @@ interface VerdictDeps {
   changes: ChangeTable;
   /** A change counts of which only the stub was kept: its body is missed from now on. */
   onBodyMissed(change: StoredChange): void;
+  /** A change counts that was not folded for as long as it did not. */
+  onUnfolded(change: StoredChange): void;
   objects: ObjectCache;
   acl: AclView;
   projection: Projection;
@@ -23,7 +24,7 @@ export type ChangeVerdicts = ReturnType<typeof createVerdicts>;
  * Takes anew whether changes that are stored count, and folds the records concerned again. Runs inside the commit queue's
  * transaction.
  */
-export function createVerdicts({ changes, objects, acl, projection, onBodyMissed }: VerdictDeps) {
+export function createVerdicts({ changes, objects, acl, projection, ...deps }: VerdictDeps) {
   /** Answers whether it moved. */
   const retake = (stored: StoredChange, author: Uint8Array, writerId: Uint8Array, placed = true): boolean => {
     const { seq, id, aclPos } = stored;
@@ -31,9 +32,11 @@ export function createVerdicts({ changes, objects, acl, projection, onBodyMissed
     if (counts === stored.counts) return false;
     changes.setCounts(stored.no, counts);
     const object = objects.byNo(stored.objectNo);
-    if (!object || object.deleted) return true;
+    if (!object) return true;
+    if (counts && stored.datasetNo === 0 && stored.kind === CHANGE_WHOLE) deps.onUnfolded(stored);
+    if (object.deleted) return true;
     if (stored.datasetNo !== 0) projection.refoldTouchedBy({ ...stored, counts }, object);
-    else if (counts && isStub(stored.bytes)) onBodyMissed(stored);
+    else if (counts && stored.kind === CHANGE_STUB) deps.onBodyMissed(stored);
     return true;
   };
 

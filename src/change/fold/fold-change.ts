@@ -43,7 +43,10 @@ interface ChangeFoldDeps {
   batch: OpenBatch;
 }
 
-/** Folds changes that enter the log into the rows they name: at once where they come last, else by marking the row. */
+/**
+ * Folds changes that enter the log into the rows they name: at once where they come last, else by marking the row. Until a
+ * row that is marked was folded anew, what comes last is marked too.
+ */
 export function createChangeFold(deps: ChangeFoldDeps) {
   const { store, registry, writer, refolder, modified, history, envelopeOf, batch } = deps;
   const { rows } = store;
@@ -54,20 +57,28 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     collectionId: number,
     id: string,
     parts: readonly Part[],
-    outcome: FoldOutcome,
+    { outcome, until }: { outcome: FoldOutcome; until: number | undefined },
   ) => {
     const { change, object, body, rules } = input;
     const at: OrderKey = { lamport: change.lamport, change: change.id };
-    const head = rows.get(collectionId, id);
-    // Not before what is folded: into its middle, or once more, when its bytes were damaged and came again.
-    if (head && compareOrder(head, at) >= 0) {
-      rows.touch(head.no, change.lamport, change.no);
-      if (change.counts) refolder.mark(head, at, object, body.dataset);
-      return false;
-    }
+    let head = rows.get(collectionId, id);
     if (!change.counts) {
       rows.touch(head?.no ?? rows.insertAbsent(collectionId, id), change.lamport, change.no);
       return false;
+    }
+    // Not before what is folded: into its middle, or once more, when its bytes were damaged and came again.
+    const isPast = head !== undefined && compareOrder(head, at) >= 0;
+    const isLater = until !== undefined && performance.now() >= until;
+    const isDirty = head !== undefined && refolder.isDirty(head.no);
+    if (isLater || isPast || (isDirty && until !== undefined)) {
+      const marked = head ?? { no: rows.insertAbsent(collectionId, id), ops: 0 };
+      rows.touch(marked.no, change.lamport, change.no);
+      refolder.mark(marked, at, object, body.dataset);
+      return false;
+    }
+    if (head && isDirty) {
+      refolder.complete(head.no);
+      head = rows.get(collectionId, id);
     }
     const envelope = envelopeOf(input);
     const stored = () => (head ? foldedState(rows, head) : ABSENT);
@@ -88,7 +99,7 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     }
     rows.touch(no, change.lamport, change.no);
     if (!effective) return false;
-    if (writer.isCheckpointDue(opsBefore, ops)) writer.addCheckpoint(no, result.state, at, ops);
+    if (writer.isCheckpointDue(result.state, opsBefore, ops)) writer.addCheckpoint(no, result.state, at, ops);
     const before = head?.state === ROW_LIVE ? head.doc : null;
     const { effects } = result;
     const { dataset } = body;
@@ -97,7 +108,11 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     return true;
   };
 
-  return (input: FoldInput): FoldOutcome => {
+  /**
+   * `until`: what the change does to records that it comes to later than at this time (`performance.now`) is left to be folded
+   * in slices. Without it everything that takes effect has done so, and is told.
+   */
+  return (input: FoldInput, until?: number): FoldOutcome => {
     const { change, object, body } = input;
     const outcome: FoldOutcome = { recordIds: finalRecordIds(input), rejections: [], effective: false };
     const defined = registry.learn?.(object.idText, body);
@@ -109,7 +124,7 @@ export function createChangeFold(deps: ChangeFoldDeps) {
       outcome.rejections.push({ recordIndex, recordId: outcome.recordIds[recordIndex]!, opIndex: -1, refusal });
     };
     for (const [id, parts] of partsByRecord(input, outcome.recordIds, refuse))
-      if (foldInto(input, collectionId, id, parts, outcome)) outcome.effective = true;
+      if (foldInto(input, collectionId, id, parts, { outcome, until })) outcome.effective = true;
     outcome.rejections.sort((a, b) => a.recordIndex - b.recordIndex || a.opIndex - b.opIndex);
     const isNewest = change.counts && modified.note(input);
     // Late: what follows it may have been folded before.

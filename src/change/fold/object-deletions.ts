@@ -76,6 +76,7 @@ export function createObjectDeletions({
         time.pass();
         objects.setDeleted(object, true, time.nowMs());
         store.pendingBodies.settle(object.no);
+        store.dirtyRows.dropOfObject(object.no);
         tearDownDue = true;
       }
       projection.hideObjectRow(object, deletion);

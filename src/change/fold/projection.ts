@@ -16,6 +16,7 @@ import { createChangeFold } from "./fold-change.ts";
 import { createHistoryNotes } from "./history-notes.ts";
 import { createLocalFields } from "./local-fields.ts";
 import { createModifiedStamp } from "./modified-stamp.ts";
+import { createOpenedChanges } from "./opened-changes.ts";
 import { createRefolder } from "./refolder.ts";
 import { createRowWriter } from "./row-writer.ts";
 
@@ -40,6 +41,7 @@ interface ProjectionDeps {
   /** What becomes of changes that the disk changed. */
   damaged: Pick<DamagedChanges, "setAside">;
   checkpointEveryOps?: number | undefined;
+  foldSliceMs: number;
 }
 
 /**
@@ -55,16 +57,15 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
   const writer = createRowWriter(rows, deps.checkpointEveryOps);
   const history = createHistoryNotes(deps.keepsHistory ? store.history : undefined, store.datasetNo);
   const modified = createModifiedStamp({ changes, rows, objects, batch });
-  const onRefolded = modified.restore;
+  const opened = createOpenedChanges(changes, reader, envelopeOf, deps.damaged);
   const refolder = createRefolder({
-    changes,
-    rows,
+    store,
+    objects,
     writer,
-    reader,
-    envelopeOf,
+    opened,
+    sliceMs: deps.foldSliceMs,
     batch,
-    damaged: deps.damaged,
-    onRefolded,
+    onRefolded: modified.restore,
   });
   const foldChange = createChangeFold({ store, registry, writer, refolder, modified, history, envelopeOf, batch });
 
@@ -102,6 +103,7 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
 
     /** Folds everything of an object from its changes. Device-local fields stay. Nothing is told. */
     rebuildObject(object: ObjectEntry): void {
+      store.dirtyRows.dropOfObject(object.no);
       for (const key of rows.rowsOfObject(object.no, object.idText)) {
         rows.dropCheckpoints(key.no);
         rows.reset(key.no);
@@ -143,11 +145,19 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
       });
     },
 
-    /** Before COMMIT: folds marked rows anew, then writes the heads and stamps of objects that were modified. */
+    /**
+     * Before COMMIT: folds rows anew that were marked in this batch, as far as a slice goes, then writes the heads and stamps
+     * of objects that were modified.
+     */
     finishBatch(): void {
-      refolder.run();
+      if (refolder.owedMs() > 0) refolder.runSlice();
       modified.flush();
     },
+
+    /** Goes on with the rows that are to be folded anew, for a few milliseconds. */
+    refoldSlice: refolder.runSlice,
+    /** Whether there are any: what they show is older than the log. */
+    isOwing: refolder.isOwing,
 
     /** Before COMMIT, after all else: counts what collections gained and lost in this batch, a statement a collection. */
     countLive(): void {

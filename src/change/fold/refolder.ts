@@ -1,45 +1,46 @@
 import type { JsonObject } from "../../protocol/json.ts";
-import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
+import type { ChangeTable } from "../../store/change-table.ts";
+import type { DirtyRow } from "../../store/dirty-row-table.ts";
 import type { RowTable } from "../../store/row-table.ts";
 import { ROW_LIVE, type RowHead } from "../../store/row-types.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
 import { versionOf } from "../codec/version.ts";
-import type { DamagedChanges } from "../graph/damaged-changes.ts";
-import type { ObjectEntry } from "../graph/object-cache.ts";
+import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import { compareOrder, type OrderKey } from "../graph/order.ts";
 import type { Effect } from "./apply-op.ts";
-import { type createEnvelopes, partsByRecord, type ReplayInput } from "./change-parts.ts";
-import { type ChangeReader, UnopenedError } from "./change-reader.ts";
 import type { OpenBatch } from "./commit-batch.ts";
 import { diffDocs } from "./doc-diff.ts";
 import { foldTotally } from "./fold-fault.ts";
+import type { OpenedChanges } from "./opened-changes.ts";
 import { ABSENT, type RecordState } from "./record-fold.ts";
 import { toRecordState } from "./row-state.ts";
 import type { RowWriter } from "./row-writer.ts";
 
 /** What folding one op anew takes, about: reading its change, opening it, applying it. */
 const REFOLD_MS_AN_OP = 0.012;
-/** Changes read at a time while a row is folded anew. */
-const REFOLD_PAGE = 500;
+/** More is not done in the commit that comes. */
+const MAX_OWED_MS = 8;
+/**
+ * What of opened changes one row goes through before the row that is the farthest behind has its turn: rows that the same
+ * changes touch stay close together, so that each change is opened about once for all of them.
+ */
+const STRIDE_BYTES = 4 << 20;
+/** Changes looked up at a time while a row is folded anew: few at first, since a row's turn may be short. */
+const FIRST_PAGE = 16;
+const REFOLD_PAGE = 512;
 const BEGINNING: OrderKey = { lamport: 0, change: new Uint8Array(0) };
+const ID_BYTES = 32;
 
 interface RefolderDeps {
-  changes: ChangeTable;
-  rows: RowTable;
+  store: Pick<SpaceStore, "dirtyRows" | "datasetNo" | "datasetName"> & { changes: ChangeTable; rows: RowTable };
+  objects: Pick<ObjectCache, "byNo">;
   writer: RowWriter;
-  reader: ChangeReader;
-  envelopeOf: ReturnType<typeof createEnvelopes>;
+  opened: OpenedChanges;
+  /** A turn folds rows anew for so long, but for the change it is at. */
+  sliceMs: number;
   batch: OpenBatch;
-  damaged: Pick<DamagedChanges, "setAside">;
   /** A row was folded without what is stamped on it apart. */
   onRefolded(object: ObjectEntry, dataset: string): void;
-}
-
-/** A row to be folded anew, with the first and the last place in its order where something changed. */
-interface DirtyRow {
-  from: OrderKey;
-  to: OrderKey;
-  object: ObjectEntry;
-  dataset: string;
 }
 
 /** A record somewhere in its history: its state, the change that left it so, and the ops that took effect until then. */
@@ -49,57 +50,48 @@ interface Progress {
   ops: number;
 }
 
-/** Folds rows anew into whose middle something came, once before the batch ends however often they were marked. */
+/**
+ * Folds rows anew into whose middle something came, a slice at a time: the row whose place is the earliest goes a stride
+ * further, and how far it got is kept as a checkpoint. Until its end a row shows what it showed before.
+ */
 export type Refolder = ReturnType<typeof createRefolder>;
 
-export function createRefolder(deps: RefolderDeps) {
-  const { changes, rows, writer, reader, envelopeOf, batch, damaged } = deps;
-  const dirtyRows = new Map<number, DirtyRow>();
-  /** Ops that these rows had when they were marked. */
-  let dirtyOps = 0;
+export function createRefolder({ store, objects, writer, opened, sliceMs, batch, onRefolded }: RefolderDeps) {
+  const { changes, rows, dirtyRows } = store;
+  /** False only when there is surely none. */
+  let mayBeDirty = dirtyRows.any();
+  /** Ops of the rows that were marked since the last slice. */
+  let markedOps = 0;
 
-  const forget = (): void => {
-    dirtyRows.clear();
-    dirtyOps = 0;
-  };
-
-  function* countedChanges(row: number, after: OrderKey): Generator<StoredChange> {
-    for (let last = after; ; ) {
-      const page = changes.ofRowAfter(row, last.lamport, last.change, REFOLD_PAGE);
-      yield* page;
+  function* countedChanges(row: number, after: OrderKey): Generator<{ no: number; at: OrderKey }> {
+    let limit = FIRST_PAGE;
+    for (let last = after; ; limit = Math.min(REFOLD_PAGE, 2 * limit)) {
+      const page = changes.ofRowAfter(row, last.lamport, last.change, limit);
+      for (const { no, lamport, id } of page) yield { no, at: { lamport, change: id } };
       const end = page.at(-1);
-      if (!end || page.length < REFOLD_PAGE) return;
+      if (!end || page.length < limit) return;
       last = { lamport: end.lamport, change: end.id };
     }
   }
 
-  /** Undefined for a change that the disk changed: it is set aside. */
-  const inputOf = (stored: StoredChange, object: ObjectEntry): ReplayInput | undefined => {
-    try {
-      return reader.replayOf(stored, object);
-    } catch (error) {
-      if (error instanceof UnopenedError && damaged.setAside(stored)) return undefined;
-      throw error;
-    }
-  };
-
-  /** One change more. */
+  /** One change more. Answers how much of it was opened: nothing of one that the disk changed, which is set aside. */
   const advance = (
-    before: Progress,
-    stored: StoredChange,
+    progress: Progress,
+    no: number,
+    at: OrderKey,
+    row: { no: number; id: string },
     object: ObjectEntry,
-    again: () => RecordState,
-    id: string,
-  ): Progress => {
-    const input = inputOf(stored, object);
-    if (!input) return before;
-    const parts =
-      partsByRecord(input)
-        .get(id)
-        ?.map(({ record }) => record) ?? [];
-    const { rules, body } = input;
-    const { state, ops } = foldTotally(before.state, again, id, parts, envelopeOf(input), rules, body.traceIds);
-    return { state, ops: before.ops + ops, at: { lamport: stored.lamport, change: stored.id } };
+  ) => {
+    const change = opened.get(no, object);
+    if (!change) return 0;
+    const { input, envelope, bytes, partsOf } = change;
+    const again = () => stateBefore(row, object, at);
+    const parts = partsOf(row.id);
+    const folded = foldTotally(progress.state, again, row.id, parts, envelope, input.rules, input.body.traceIds);
+    progress.state = folded.state;
+    progress.ops += folded.ops;
+    progress.at = at;
+    return bytes;
   };
 
   const checkpointBefore = (row: number, place: OrderKey): Progress => {
@@ -110,44 +102,64 @@ export function createRefolder(deps: RefolderDeps) {
   };
 
   /** The state that a record had before a change: for the rare one that spoils it while it is folded. */
-  const stateBefore = (row: number, id: string, object: ObjectEntry, place: OrderKey): RecordState => {
-    let progress = checkpointBefore(row, place);
-    for (const stored of countedChanges(row, progress.at)) {
-      const at = { lamport: stored.lamport, change: stored.id };
+  const stateBefore = (row: { no: number; id: string }, object: ObjectEntry, place: OrderKey): RecordState => {
+    const progress = checkpointBefore(row.no, place);
+    for (const { no, at } of countedChanges(row.no, progress.at)) {
       if (compareOrder(at, place) >= 0) break;
-      progress = advance(progress, stored, object, () => stateBefore(row, id, object, at), id);
+      advance(progress, no, at, row, object);
     }
     return progress.state;
   };
 
+  /** How far a row got is kept, and what was kept of that before is not. */
+  const pause = ({ row, from }: DirtyRow, { state, at, ops }: Progress): void => {
+    if (isBehindOne(from)) rows.dropCheckpoint(row, oneBefore(from));
+    writer.addCheckpoint(row, state, at, ops);
+    dirtyRows.moveOn(row, behind(at));
+  };
+
   /**
-   * One record from its changes, starting at the newest checkpoint before what changed. Where a checkpoint behind all that
-   * changed turns out as it was, so does what follows from it, and is left as it stands.
+   * One record from its changes, starting at the newest checkpoint before what changed, for as long as `goesOn` says so of
+   * what was opened for it. Where a checkpoint behind all that changed turns out as it was, so does what follows from it,
+   * and is left as it stands.
    */
-  const refold = (no: number, { from, to, object, dataset }: DirtyRow): void => {
+  const refold = (dirty: DirtyRow, goesOn: (openedBytes: number) => boolean): void => {
+    const { row: no, from, to } = dirty;
     const row = rows.byNo(no);
-    if (!row) return; // its insert was rolled back after it was marked
+    const object = objects.byNo(dirty.objectNo);
+    if (!row || !object || object.deleted) {
+      dirtyRows.drop(no);
+      return;
+    }
+    const dataset = store.datasetName(dirty.datasetNo);
     const outdated = rows.placesOfCheckpoints(no, from.lamport, from.change);
-    let progress = checkpointBefore(no, from);
-    for (const stored of countedChanges(no, progress.at)) {
-      const at: OrderKey = { lamport: stored.lamport, change: stored.id };
+    const progress = checkpointBefore(no, from);
+    let openedBytes = 0;
+    for (const { no: change, at } of countedChanges(no, progress.at)) {
+      if (openedBytes > 0 && !goesOn(openedBytes)) {
+        pause(dirty, progress);
+        return;
+      }
       const opsBefore = progress.ops;
-      progress = advance(progress, stored, object, () => stateBefore(no, row.id, object, at), row.id);
+      openedBytes += advance(progress, change, at, row, object);
       for (let next = outdated[0]; next && compareOrder(next, at) <= 0; next = outdated[0]) {
         const isBehind = compareOrder(next, to) > 0 && compareOrder(next, at) === 0;
         if (isBehind && writer.isAsCheckpointed(no, next, progress.state)) {
-          deps.onRefolded(object, dataset);
+          finish(dirty);
+          onRefolded(object, dataset);
           return;
         }
         rows.dropCheckpoint(no, next);
         outdated.shift();
       }
-      if (writer.isCheckpointDue(opsBefore, progress.ops)) writer.addCheckpoint(no, progress.state, at, progress.ops);
+      if (writer.isCheckpointDue(progress.state, opsBefore, progress.ops))
+        writer.addCheckpoint(no, progress.state, at, progress.ops);
     }
     for (const place of outdated) rows.dropCheckpoint(no, place);
+    finish(dirty);
     const before = row.state === ROW_LIVE ? row.doc : null;
     const shown = writer.update(row, progress.state, progress.at, progress.ops);
-    deps.onRefolded(object, dataset);
+    onRefolded(object, dataset);
     if (before === shown) return;
     batch.touch({
       collectionId: row.collectionId,
@@ -163,37 +175,70 @@ export function createRefolder(deps: RefolderDeps) {
     });
   };
 
+  const finish = ({ row, from }: DirtyRow): void => {
+    if (isBehindOne(from)) rows.dropCheckpoint(row, oneBefore(from));
+    dirtyRows.drop(row);
+  };
+
   return {
     /** A record from all of its changes; its checkpoints are made anew on the way. */
     foldWhole(no: number, id: string, object: ObjectEntry): Progress {
       rows.dropCheckpoints(no);
-      let progress: Progress = { state: ABSENT, at: BEGINNING, ops: 0 };
-      for (const stored of countedChanges(no, BEGINNING)) {
-        const at: OrderKey = { lamport: stored.lamport, change: stored.id };
+      const progress: Progress = { state: ABSENT, at: BEGINNING, ops: 0 };
+      for (const { no: change, at } of countedChanges(no, BEGINNING)) {
         const opsBefore = progress.ops;
-        progress = advance(progress, stored, object, () => stateBefore(no, id, object, at), id);
-        if (writer.isCheckpointDue(opsBefore, progress.ops)) writer.addCheckpoint(no, progress.state, at, progress.ops);
+        advance(progress, change, at, { no, id }, object);
+        if (writer.isCheckpointDue(progress.state, opsBefore, progress.ops))
+          writer.addCheckpoint(no, progress.state, at, progress.ops);
       }
       return progress;
     },
-    /** Something changed in a row's history at a place before its end. */
+    /** Something changed in a row's history that the row was not folded with. */
     mark({ no, ops }: Pick<RowHead, "no" | "ops">, at: OrderKey, object: ObjectEntry, dataset: string): void {
-      const known = dirtyRows.get(no);
-      if (!known) {
-        dirtyRows.set(no, { from: at, to: at, object, dataset });
-        dirtyOps += ops;
-      } else if (compareOrder(at, known.from) < 0) known.from = at;
-      else if (compareOrder(at, known.to) > 0) known.to = at;
+      dirtyRows.mark(no, object.no, store.datasetNo(dataset), at);
+      mayBeDirty = true;
+      markedOps += 1 + ops;
     },
-    run(): void {
-      for (const [no, dirty] of dirtyRows) refold(no, dirty);
-      forget();
+    isDirty: (row: number): boolean => mayBeDirty && dirtyRows.of(row) !== undefined,
+    /** Whether rows are left to be folded anew. */
+    isOwing: (): boolean => mayBeDirty,
+    /** All of one row, since something is to follow it at once. */
+    complete(row: number): void {
+      const dirty = dirtyRows.of(row);
+      if (dirty) refold(dirty, () => true);
     },
-    /** How long `run` will take for the rows marked so far, about. */
-    owedMs: (): number => dirtyOps * REFOLD_MS_AN_OP,
-    forget,
+    runSlice(): void {
+      markedOps = 0;
+      const until = performance.now() + sliceMs;
+      const goesOn = (openedBytes: number) => openedBytes < STRIDE_BYTES && performance.now() < until;
+      do {
+        const dirty = dirtyRows.first();
+        if (dirty) refold(dirty, goesOn);
+        else {
+          mayBeDirty = false;
+          opened.forget();
+        }
+      } while (mayBeDirty && performance.now() < until);
+    },
+    /** How long a slice will take for the rows marked since the last one, about; 0 when none were. */
+    owedMs: (): number => Math.min(MAX_OWED_MS, markedOps * REFOLD_MS_AN_OP),
+    /** After a failed batch: what was folded in it is to be folded again. */
+    forget(): void {
+      markedOps = 0;
+      mayBeDirty = true;
+      opened.forget();
+    },
   };
 }
+
+/** The place right behind a change, before any other. */
+const behind = ({ lamport, change }: OrderKey): OrderKey => {
+  const longer = new Uint8Array(change.length + 1);
+  longer.set(change);
+  return { lamport, change: longer };
+};
+const isBehindOne = ({ change }: OrderKey): boolean => change.length > ID_BYTES;
+const oneBefore = ({ lamport, change }: OrderKey): OrderKey => ({ lamport, change: change.subarray(0, -1) });
 
 function effectsBetween(before: string | null, after: string | null): Effect[] {
   if (after === null) return [{ type: "$unset", path: [] }];

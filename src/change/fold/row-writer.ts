@@ -8,6 +8,8 @@ import type { RecordState } from "./record-fold.ts";
 
 /** A row whose history is long is folded from the last checkpoint, not from its beginning; there is one every so many ops. */
 const CHECKPOINT_EVERY_OPS = 256;
+/** Of a document that is larger there are fewer in proportion, so that checkpoints take no more than ops are worth. */
+const CHECKPOINTED_BYTES = 64 << 10;
 
 /** Stores folded states as rows and, every so many ops, as checkpoints. */
 export type RowWriter = ReturnType<typeof createRowWriter>;
@@ -46,13 +48,17 @@ export function createRowWriter(rows: RowTable, checkpointEveryOps = CHECKPOINT_
       return { no, shown: state.kind === "live" ? doc : null };
     },
 
-    isCheckpointDue: (opsBefore: number, ops: number): boolean =>
-      Math.floor(ops / checkpointEveryOps) !== Math.floor(opsBefore / checkpointEveryOps),
+    isCheckpointDue(state: RecordState, opsBefore: number, ops: number): boolean {
+      if (state.kind === "absent") return false;
+      const bytes = state.kind === "live" ? state.bytesAtMost : 0;
+      const every = checkpointEveryOps * (1 + Math.floor(bytes / CHECKPOINTED_BYTES));
+      return Math.floor(ops / every) !== Math.floor(opsBefore / every);
+    },
 
     /** The state must be that after the whole of the change at `at`: folding goes on with what comes behind it. */
     addCheckpoint(row: number, state: RecordState, at: OrderKey, ops: number): void {
-      if (state.kind === "absent") return;
-      rows.addCheckpoint(row, { ...at, ops, state: rowStateOf(state), doc: JSON.stringify(state.doc) });
+      const doc = state.kind === "absent" ? null : JSON.stringify(state.doc);
+      rows.addCheckpoint(row, { ...at, ops, state: rowStateOf(state), doc });
     },
 
     isAsCheckpointed(row: number, place: OrderKey, state: RecordState): boolean {

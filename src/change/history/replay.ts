@@ -10,8 +10,8 @@ import type { ChangeEngine } from "../space-engine.ts";
 import type { Past, Reading } from "./past.ts";
 import type { FoldedStates } from "./states.ts";
 
-/** Sealed bytes of the changes that one read keeps open. */
-const OPEN_BYTES = 4 << 20;
+/** Opened text of the changes that one read keeps open. */
+const OPEN_BYTES = 16 << 20;
 const TOUCHES_A_READ = 500;
 const NOTHING = new Uint8Array(0);
 
@@ -47,8 +47,8 @@ export function createOpeners(engine: Pick<ChangeEngine, "replay">) {
       else partsById.set(id, [record]);
     }
     const open = { input, envelope, partsById };
-    kept.set(stored.no, { open, bytes: stored.bytes.length });
-    bytes += stored.bytes.length;
+    kept.set(stored.no, { open, bytes: input.openedBytes });
+    bytes += input.openedBytes;
     for (const [no, oldest] of kept) {
       if (bytes <= OPEN_BYTES || no === stored.no) break;
       kept.delete(no);
@@ -78,11 +78,14 @@ export async function recordAt(
 ): Promise<RecordState> {
   await reading.breathe();
   const outside = firstOutside(store, past, row.no);
-  if (outside === undefined) return currentState(store, row.no);
+  const unfolded = store.dirtyRows.of(row.no)?.from;
+  if (outside === undefined && !unfolded) return currentState(store, row.no);
   // Nothing before what is outside, and nothing beside it either.
-  if (!outside.touched && outside.lamport > past.topLamport) return ABSENT;
+  if (outside && !outside.touched && outside.lamport > past.topLamport) return ABSENT;
 
-  const checkpoint = store.rows.checkpointBefore(row.no, outside.lamport, NOTHING);
+  // Of a row that is to be folded anew, what was kept behind the place from which on it is, is worth nothing.
+  const kept = Math.min(outside?.lamport ?? Number.MAX_SAFE_INTEGER, unfolded?.lamport ?? Number.MAX_SAFE_INTEGER);
+  const checkpoint = store.rows.checkpointBefore(row.no, kept, NOTHING);
   const folded: number[] = [];
   let last = checkpoint ? { lamport: checkpoint.lamport, id: checkpoint.change } : { lamport: 0, id: NOTHING };
   for (;;) {

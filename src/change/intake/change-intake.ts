@@ -181,6 +181,7 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
   restart();
 
   return {
+    settled,
     /** One verdict each. When it resolves, all are durable and the changes that waited for them have been tried. */
     async take(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
       const verdicts: IngestVerdict[] = [];

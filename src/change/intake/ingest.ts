@@ -5,6 +5,7 @@ import { digestOfCid } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
+import type { StoredChange } from "../../store/change-table.ts";
 import type { WriteScope } from "../../store/commit-queue.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
@@ -17,6 +18,7 @@ import {
   isSignedByAuthor,
 } from "../codec/change-codec.ts";
 import { changeIdOf, isStub, stubOf } from "../codec/change-stub.ts";
+import { sealedPartsOf } from "../codec/stored-change.ts";
 import type { FoldInput } from "../fold/change-parts.ts";
 import type { OpenBatch } from "../fold/commit-batch.ts";
 import { FOLD_FAULT } from "../fold/fold-fault.ts";
@@ -49,6 +51,8 @@ interface IngestDeps {
   writer: LocalWriter;
   clock: Clock;
   quota: ParkQuota;
+  /** How long a change is folded while it is taken in; what it does to further records is left to later turns. */
+  foldSliceMs: number;
   /** A parked change could not be tried again; it stays where it is. */
   onFailure?: ((error: unknown) => void) | undefined;
 }
@@ -71,9 +75,15 @@ export function createIngest(deps: IngestDeps) {
   const placeOf = createPlaceFinder({ store, objects, acl, aside });
   /** Definitions that came in, and that may unblock waiting changes. */
   const defined: string[] = [];
-  const fold = (input: FoldInput): void => {
-    const folded = projection.foldChange(input);
-    if (folded.defined) defined.push(...folded.defined);
+  /** What does not count is not folded, but what it defines is known as of any other. Answers whether it was folded. */
+  const fold = (input: FoldInput): boolean => {
+    if (input.change.counts) {
+      defined.push(...(projection.foldChange(input, performance.now() + deps.foldSliceMs).defined ?? []));
+      return true;
+    }
+    defined.push(...(registry.learn?.(input.object.idText, input.body) ?? []));
+    projection.notePendingBody(input.change, input.parents, input.object);
+    return false;
   };
   const complete = createLateBodies({ store, objects, opener, registry, aside, fold });
 
@@ -168,7 +178,7 @@ export function createIngest(deps: IngestDeps) {
       (!counts && "wait" in content) || isNeedless(content, object, isStranger(header.author), registry);
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const kept = isDropped ? stubOf(bytes) : whole;
-    const datasetNo = "body" in content && !isDropped ? store.datasetNo(content.body.dataset) : 0;
+    const datasetNo = "body" in content && counts && !isDropped ? store.datasetNo(content.body.dataset) : 0;
     const no = log.append({ ...entryOf(change, place), bytes: kept, datasetNo }, object, writer, scope);
     if ("wait" in content && !isDropped && !(content.wait === "body" && object.deleted))
       pendingBodies.put(no, object.no, content.wait, content.what);
@@ -258,6 +268,11 @@ export function createIngest(deps: IngestDeps) {
       const verdict = quarantine(id, FOLD_FAULT, bytes);
       settle({ verdict, id }, scope);
       return verdict;
+    },
+    /** A change counts that was not folded for as long as it did not: it is opened as if its key had come. */
+    foldLater({ no, objectNo, bytes }: StoredChange): void {
+      pendingBodies.put(no, objectNo, "key", sealedPartsOf(bytes)!.keyId);
+      unblocked.noteAll("key");
     },
     /** Tries one of the changes that something has unblocked. Answers false when there was none to try. */
     tryUnblocked: retry.step,

@@ -19,7 +19,8 @@ interface LateBodyDeps {
   opener: BodyOpener;
   registry: RulesRegistry;
   aside: Pick<SetAside, "quarantine" | "hasRoom" | "isStranger">;
-  fold(input: FoldInput): void;
+  /** Answers whether it was: what does not count is not. */
+  fold(input: FoldInput): boolean;
 }
 
 /** Takes in the body of a change that is in the graph without it, once the body has come, or what it waited for. */
@@ -46,7 +47,7 @@ export function createLateBodies({ store, objects, opener, registry, aside, fold
       changes.setBytes(stored.no, stubOf(bytes), CHANGE_STUB, 0);
       return { kind: "stored", counts: stored.counts, late: true };
     }
-    const datasetNo = "body" in content ? store.datasetNo(content.body.dataset) : 0;
+    const datasetNo = "body" in content && stored.counts ? store.datasetNo(content.body.dataset) : 0;
     const kept = isTooLarge ? stored.bytes : bytes;
     if (kept !== stored.bytes || datasetNo !== 0) changes.setBytes(stored.no, kept, kindOf(kept), datasetNo);
     if ("broken" in content) {
@@ -56,8 +57,8 @@ export function createLateBodies({ store, objects, opener, registry, aside, fold
     if ("wait" in content) pendingBodies.put(stored.no, object.no, content.wait, content.what);
     else {
       const parents = header.parents.flatMap((parent) => changes.noOf(parent) ?? []);
-      fold({ change: { ...stored }, parents, author: header.author, object, ...content });
-      store.history.amended(object.no);
+      if (fold({ change: { ...stored }, parents, author: header.author, object, ...content }))
+        store.history.amended(object.no);
     }
     return { kind: "stored", counts: stored.counts, late: true };
   };

@@ -47,11 +47,14 @@ function backlogOf(space: ReplicaSource): Backlog {
     unconfirmedCount: [...unconfirmed.values()].reduce((sum, count) => sum + count, 0),
     parkedObjects,
     parkedCount: waiting + unread,
-    stale: engine.objects.stale().length > 0,
+    stale: isStale(space),
     unplaced: awaitsPlace(space),
     aclCount: aclKeptNowhereElse(space),
   };
 }
+
+/** Whether rows are older than the log. */
+const isStale = ({ engine }: ReplicaSource): boolean => engine.objects.stale().length > 0 || engine.isOwing();
 
 const awaitsPlace = ({ acl }: ReplicaSource): boolean =>
   acl.pending.list().some(({ pending }) => pending.kind === "acl" && acl.isAwaited(pending.id));
@@ -101,9 +104,8 @@ function isObjectComplete(space: ReplicaSource, object: ObjectEntry): boolean {
   const waits =
     pendingBodies.waitingCountOf(object.no, PATIENCE_ROUNDS) > 0 ||
     (parked.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(space).parkedObjects.has(bytesToHex(object.id)));
-  const stale = space.engine.objects.stale().length > 0;
   const isKept = sync.keptNowhereElseOf(object.no) === 0 && aclKeptNowhereElse(space) === 0;
-  return isKept && !waits && !stale && !awaitsPlace(space);
+  return isKept && !waits && !isStale(space) && !awaitsPlace(space);
 }
 
 function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFacts | undefined {

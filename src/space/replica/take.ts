@@ -17,13 +17,13 @@ function isStubEnough({ engine }: Pick<ReplicaSource, "engine">, id: Uint8Array)
   return stored !== undefined && isStub(stored.bytes) && !pendingBodies.has(stored.no);
 }
 
-/** Stores and folds changes of other replicas; durable when it resolves. */
+/** Stores changes of other replicas, to be folded soon; durable when it resolves. */
 export async function takeIn(
   space: Pick<ReplicaSource, "engine" | "accountKey">,
   changes: readonly Uint8Array[],
 ): Promise<Taken> {
   const { engine } = space;
-  const verdicts = await engine.ingest(changes);
+  const verdicts = await engine.take(changes);
   const ids = changes.map(changeIdOf);
   const ownId = engine.writerId();
   const own = ownId && engine.store.changes.writer(space.accountKey, ownId)?.no;

@@ -24,11 +24,25 @@ import type { HostilePeer } from "./hostile-peer.ts";
 const PLAIN = 0;
 const ZSTD = 1;
 
+/** A frame that zstd skips, of so many bytes and a few. */
+function padding(bytes: number): Uint8Array {
+  const frame = Buffer.alloc(8 + bytes);
+  frame.writeUInt32LE(0x184d_2a50, 0);
+  frame.writeUInt32LE(bytes, 4);
+  return frame;
+}
+
+/** The same, as small as zstd makes it: smaller than what it makes others store is paid for with, as a rule. */
+export const packedBytes = (text: string): Uint8Array =>
+  Buffer.concat([Uint8Array.of(ZSTD), Bun.zstdCompressSync(Buffer.from(text))]);
+
+/** The same, with so much behind it that it is paid for. */
+export const paidBytes = (text: string, stored = text.length): Uint8Array =>
+  Buffer.concat([packedBytes(text), padding(Math.ceil(stored / 32))]);
+
 /** The plain bytes of a body: its JSON text as it stands, which need not be what `JSON.stringify` gives. */
 export const bodyBytes = (text: string): Uint8Array =>
-  text.length > 100_000
-    ? Buffer.concat([Uint8Array.of(ZSTD), Bun.zstdCompressSync(Buffer.from(text))])
-    : Buffer.concat([Uint8Array.of(PLAIN), Buffer.from(text)]);
+  text.length > 100_000 ? paidBytes(text) : Buffer.concat([Uint8Array.of(PLAIN), Buffer.from(text)]);
 
 export const bodyOf = (body: ChangeBody): Uint8Array => bodyBytes(JSON.stringify(body));
 
@@ -126,7 +140,7 @@ export async function createForgerFor(
   const bodies = changes.flatMap(({ header, headerBytes, sealed }) => {
     const key = sealed && keys.byId(header.keyId);
     const plain = key && open(deriveObjectKey(key, spaceId, cidFromDigest(object), "change"), sealed, headerBytes);
-    return (plain && decodeBody(plain)) ?? [];
+    return (plain && decodeBody(plain)?.body) ?? [];
   });
   // What is derived begins with a root that nobody signs.
   const behind = heads.length > 0 ? heads : [{ id: object, lamport: 0 }];

@@ -94,7 +94,7 @@ const BODY = {
 const body: WireCodec = {
   name: "body of a change",
   weight: 10,
-  make: () => encodeBody(BODY as Parameters<typeof encodeBody>[0]),
+  make: () => encodeBody(BODY as Parameters<typeof encodeBody>[0])!,
   spoil(rng, good) {
     if (rng.chance(0.5)) return mutateBytes(rng, good);
     const text = JSON.stringify(mutateCbor(rng, BODY as unknown as CborValue));
@@ -105,10 +105,10 @@ const body: WireCodec = {
       ? concatBytes(Uint8Array.of(0), plain)
       : concatBytes(Uint8Array.of(1), Bun.zstdCompressSync(plain));
   },
-  decode: decodeBody,
+  decode: (bytes) => decodeBody(bytes)?.body,
   refuses: never,
   // The text of a body may be written in many ways; what is read from it is written in one.
-  encode: (value: Parameters<typeof encodeBody>[0]) => encodeBody(decodeBody(encodeBody(value))!),
+  encode: (value: Parameters<typeof encodeBody>[0]) => encodeBody(decodeBody(encodeBody(value)!)!.body)!,
 };
 
 const cast = createAclCast();

@@ -42,7 +42,7 @@ export interface Device {
   reopen(between?: () => void): Promise<void>;
 }
 
-type DeviceOptions = Pick<OpenSpaceDeps, "quota" | "checkpointEveryOps">;
+type DeviceOptions = Pick<OpenSpaceDeps, "quota" | "checkpointEveryOps" | "foldSliceMs">;
 
 interface DevicesOptions {
   readonly owner?: Account;

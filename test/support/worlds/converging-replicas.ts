@@ -26,9 +26,14 @@ export function expectFold(rowTexts: readonly string[], state: FoldedState): voi
   }
 }
 
-export async function open(dir: string, checkpointEveryOps?: number): Promise<World> {
+export async function open(dir: string, checkpointEveryOps?: number, foldSliceMs?: number): Promise<World> {
   let now = Date.UTC(2026, 0, 31);
-  return openWorld({ dir, now: () => (now += 7), ...(checkpointEveryOps ? { checkpointEveryOps } : {}) });
+  return openWorld({
+    dir,
+    now: () => (now += 7),
+    ...(checkpointEveryOps ? { checkpointEveryOps } : {}),
+    ...(foldSliceMs === undefined ? {} : { foldSliceMs }),
+  });
 }
 
 export async function createReplicas(world: World, count: number): Promise<Replica[]> {

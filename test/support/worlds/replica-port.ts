@@ -108,6 +108,8 @@ export interface World extends AsyncDisposable {
 interface WorldOptions {
   /** How many ops of a record lie between two checkpoints; default the engine's. */
   checkpointEveryOps?: number;
+  /** How long a turn folds what others sent; default the engine's. With 0 every row of every change waits for a later one. */
+  foldSliceMs?: number;
   /** Directory for the database files. */
   dir: string;
   /** Milliseconds since the epoch; moves with every call. */

@@ -169,13 +169,16 @@ function createReplica(opened: Open): Replica {
   };
 }
 
-export const openWorld: OpenWorld = async ({ dir, now, checkpointEveryOps }) => {
+export const openWorld: OpenWorld = async ({ dir, now, checkpointEveryOps, foldSliceMs }) => {
   const devices = createDevices(dir, { clock: { nowMs: now }, registry: () => registryOf(ITEMS, AUTO) });
   const { owner } = devices;
   const deviceOf = new Map<Replica, Device>();
 
   const create = async (name: string, account: Account): Promise<Replica> => {
-    const device = devices.open(name, account, checkpointEveryOps ? { checkpointEveryOps } : {});
+    const device = devices.open(name, account, {
+      ...(checkpointEveryOps ? { checkpointEveryOps } : {}),
+      ...(foldSliceMs === undefined ? {} : { foldSliceMs }),
+    });
     const replica = createReplica({ device, early: [] });
     deviceOf.set(replica, device);
     return replica;

@@ -1,0 +1,77 @@
+import type { Database } from "bun:sqlite";
+
+/** A place in the order of an object's changes. */
+interface Place {
+  lamport: number;
+  change: Uint8Array;
+}
+
+/** A row into whose history something came that it was not folded with yet. */
+export interface DirtyRow {
+  readonly row: number;
+  readonly objectNo: number;
+  readonly datasetNo: number;
+  /** The first and the last place where something changed. */
+  readonly from: Place;
+  readonly to: Place;
+}
+
+interface RawDirtyRow {
+  row: number;
+  objectNo: number;
+  datasetNo: number;
+  from_lamport: number;
+  from_change: Uint8Array;
+  to_lamport: number;
+  to_change: Uint8Array;
+}
+
+const COLUMNS = "row, objectNo, datasetNo, from_lamport, from_change, to_lamport, to_change";
+const IS_EARLIER = "(excluded.from_lamport, excluded.from_change) < (from_lamport, from_change)";
+const IS_LATER = "(excluded.to_lamport, excluded.to_change) > (to_lamport, to_change)";
+
+/** Which rows are to be folded anew: written with what made them so, so that a crash forgets none. */
+export function createDirtyRowTable(db: Database) {
+  const mark = db.query<null, [number, number, number, number, Uint8Array]>(
+    `INSERT INTO dirty_rows(${COLUMNS}) VALUES(?1,?2,?3,?4,?5,?4,?5)
+     ON CONFLICT(row) DO UPDATE SET
+       from_lamport = CASE WHEN ${IS_EARLIER} THEN excluded.from_lamport ELSE from_lamport END,
+       from_change = CASE WHEN ${IS_EARLIER} THEN excluded.from_change ELSE from_change END,
+       to_lamport = CASE WHEN ${IS_LATER} THEN excluded.to_lamport ELSE to_lamport END,
+       to_change = CASE WHEN ${IS_LATER} THEN excluded.to_change ELSE to_change END`,
+  );
+  const moveOn = db.query<null, [number, Uint8Array, number]>(
+    "UPDATE dirty_rows SET from_lamport = ?, from_change = ? WHERE row = ?",
+  );
+  const first = db.query<RawDirtyRow, []>(
+    `SELECT ${COLUMNS} FROM dirty_rows ORDER BY from_lamport, from_change LIMIT 1`,
+  );
+  const of = db.query<RawDirtyRow, [number]>(`SELECT ${COLUMNS} FROM dirty_rows WHERE row = ?`);
+  const drop = db.query<null, [number]>("DELETE FROM dirty_rows WHERE row = ?");
+  const dropOfObject = db.query<null, [number]>("DELETE FROM dirty_rows WHERE objectNo = ?");
+
+  const toDirtyRow = (raw: RawDirtyRow | null): DirtyRow | undefined =>
+    raw
+      ? {
+          row: raw.row,
+          objectNo: raw.objectNo,
+          datasetNo: raw.datasetNo,
+          from: { lamport: raw.from_lamport, change: raw.from_change },
+          to: { lamport: raw.to_lamport, change: raw.to_change },
+        }
+      : undefined;
+
+  return {
+    /** Something changed at this place of the row's history. */
+    mark: (row: number, objectNo: number, datasetNo: number, at: Place): void =>
+      void mark.run(row, objectNo, datasetNo, at.lamport, at.change),
+    /** What changed before this place has been folded. */
+    moveOn: (row: number, from: Place): void => void moveOn.run(from.lamport, from.change, row),
+    /** The one with the earliest place. */
+    first: (): DirtyRow | undefined => toDirtyRow(first.get()),
+    any: (): boolean => first.get() !== null,
+    of: (row: number): DirtyRow | undefined => toDirtyRow(of.get(row)),
+    drop: (row: number): void => void drop.run(row),
+    dropOfObject: (objectNo: number): void => void dropOfObject.run(objectNo),
+  };
+}
