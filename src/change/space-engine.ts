@@ -81,7 +81,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const opener = createBodyOpener(spaceId, keys);
   const batch = createOpenBatch();
   const onRepair: OnRepair = (what, facts) => deps.onRepair?.(what, facts);
-  const damaged = createDamagedChanges({ store, objects, onRepair });
+  const damaged = createDamagedChanges({ store, objects, onRepair, onMissed: batch.noteObject });
   const projection = createProjection({
     spaceId,
     store,

@@ -22,7 +22,7 @@ export interface TouchedRecord {
 /** Everything one transaction did, told after it is durable. */
 export interface CommitBatch {
   touched: TouchedRecord[];
-  /** Objects whose heads moved. */
+  /** Objects whose heads moved, or of which a body is missed. */
   objects: Set<string>;
   /** Changes of this device, for sync to send. */
   localChanges: number;
@@ -49,6 +49,8 @@ export function createOpenBatch() {
       if (object !== undefined) current.objects.add(object);
       current.localChanges++;
     },
+    /** What is stored of an object changed without a change: others are to be asked for it. */
+    noteObject: (object: string): void => void current.objects.add(object),
     /** Answers how to forget what was touched from now on: for a write that is rolled back. */
     place(): () => void {
       const [batch, count] = [current, current.touched.length];

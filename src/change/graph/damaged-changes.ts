@@ -14,6 +14,8 @@ export function createDamagedChanges(deps: {
   store: Pick<SpaceStore, "db" | "changes" | "pendingBodies" | "history" | "putMeta">;
   objects: Pick<ObjectCache, "byNo" | "rootOf">;
   onRepair: OnRepair;
+  /** A body of this object is missed from now on. */
+  onMissed(object: string): void;
 }) {
   const { store, objects, onRepair } = deps;
   const { db, changes, pendingBodies, history } = store;
@@ -46,7 +48,9 @@ export function createDamagedChanges(deps: {
         pendingBodies.put(no, objectNo, "body", id);
         store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
       })();
-      const facts = { change: cidFromDigest(id), objectId: objects.byNo(objectNo)?.idText };
+      const objectId = objects.byNo(objectNo)?.idText;
+      const facts = { change: cidFromDigest(id), objectId };
+      if (!root && objectId !== undefined) deps.onMissed(objectId);
       if (root) onRepair("a root was damaged on the disk: its copy took its place", facts);
       else onRepair("a change was damaged on the disk: whoever has it is asked for it", facts);
       return true;

@@ -147,7 +147,7 @@ describeWithNats("who left, on a network", () => {
       await nc.flush();
       const after = [owner, stayer].map(costOf);
       expect(statuses.rawText()).toBe(said);
-      const bounds = boundsOf("who left, over the network");
+      const bounds = boundsOf("an account that left, over the network");
       for (const [index] of after.entries()) {
         const grown = (what: "disk" | "memory" | "processorMs") => after[index]![what] - before[index]![what];
         expect(grown("disk") / MIB).toBeLessThan(bounds.diskMiB);
