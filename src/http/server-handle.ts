@@ -1,13 +1,13 @@
 import type { Clock } from "../base/clock.ts";
 import type { StreamRegistry } from "./stream-registry.ts";
 
-/** What routes may know of and do to the server they run in. */
+/** What routes can learn of the server they run in, and do to it. */
 export interface ServerHandle {
   readonly clock: Clock;
   readonly startedAt: Date;
   /** An app-embedded boot on a phone: no OpenAPI document. */
   readonly mobile: boolean;
-  /** The open event streams; `openStream` keeps it. */
+  /** The open event streams; `openStream` maintains them. */
   readonly streams: StreamRegistry;
   /** Aborted when shutdown begins. */
   readonly stopping: AbortSignal;
