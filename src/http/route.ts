@@ -31,7 +31,7 @@
  *   type anywhere, or anything missing or unknown below the top level → `request.schema {path, expected}`; unknown
  *   top-level key → `request.unknown_field`; absent required top-level key → `request.missing_field {field}`; right type
  *   but refused (length, pattern, range, a string outside `oneOf`) → `request.invalid_field {field, reason}`. Give
- *   `oneOf([...], { fault: "request.schema" })` where gaps asks for `request.schema` for a bad string. Put
+ *   `oneOf([...], { fault: "request.schema" })` where an unlisted string must answer `request.schema`. Put
  *   `errorMessage: "…"` on a schema to say the reason better.
  * - Query strings: declare a `Type.Object` of (optional) String, Integer, Number, Boolean, `oneOf` or Array of String
  *   (repeatable). Values are converted; faults are `request.missing_field` / `request.invalid_field {field, reason}`.

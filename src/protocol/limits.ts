@@ -78,7 +78,7 @@ export const LIMITS = {
   recordIdChars: 512,
   sealedChangeBytes: 512 << 10,
   changeParents: 64,
-  /** Members of a space, including its open invites. */
+  /** Members and open invites of a space, counted together. */
   spaceMembers: 1000,
   /**
    * Spaces of one kind (one-to-one, or added to) that may wait for this account's answer. Anybody can begin one, so

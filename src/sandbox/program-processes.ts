@@ -190,9 +190,7 @@ export function createProgramProcesses(deps: ProgramProcessesDeps): ProgramProce
   };
 }
 
-/**
- * A call never ends a run: what the answering function throws goes to the program if it is an error meant for callers.
- */
+/** A call never ends a run: when its answering function throws, the program learns only that the call failed. */
 async function answer(call: ProgramCall, by: ProgramRun["call"]): ReturnType<ProgramRun["call"]> {
   try {
     return await by(call);
