@@ -2,7 +2,7 @@ import type { Json } from "../../src/protocol/json.ts";
 import { UsageError } from "../io/exit.ts";
 import { command, group } from "./command.ts";
 
-/** These call the runtime's control API, which has an address of its own. */
+/** These commands call the runtime's control API, which has its own address. */
 export const trigger = group("Triggers and their runs (the runtime's control API, by default at 127.0.0.1:7010)", {
   list: command({ summary: "List triggers with what their runs came to", route: "GET /triggers" }),
   get: command({ summary: "Show a trigger", route: "GET /triggers/:id" }),
@@ -44,7 +44,7 @@ export const trigger = group("Triggers and their runs (the runtime's control API
   }),
 });
 
-/** A cron expression is no JSON, and `5` alone is none either. */
+/** A cron expression is not JSON, except `5` alone, which is not a spec either. */
 function specOf(text: string): Json {
   if (!text.trimStart().startsWith("{")) return text;
   try {

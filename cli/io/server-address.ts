@@ -5,8 +5,8 @@ import { UsageError } from "./exit.ts";
 import { DEFAULT_ADDRS, type Target } from "./target.ts";
 
 /**
- * Where a listener of this user's server is, read as `svc run` reads it: the environment, else the configuration file, else
- * the default. Reads settings and nothing else; what the server would refuse to start with is refused here too.
+ * Finds the address of this user's server, in the way `svc run` does: the environment, else the configuration file, else
+ * the default. It reads only settings, and refuses what the server would refuse to start with.
  */
 export async function findServerAddress(key: AddressKey): Promise<Pick<Target, "addr" | "source">> {
   const found = await readListenAddress(key).catch((error: unknown) => {
