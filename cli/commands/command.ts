@@ -58,7 +58,7 @@ export function command<
   });
 }
 
-/** Declares a command that makes more than one call, or none. */
+/** Declares a command with code of its own instead of one API call. */
 export function localCommand<
   const A extends ArgSpecs = Record<never, never>,
   const F extends FlagSpecs = Record<never, never>,
