@@ -28,7 +28,7 @@ export class EventConnection implements OpenStream {
   private resume: (() => void) | undefined;
   /** Callers that wait until what was handed over is written to the socket. */
   private afterWrite: (() => void)[] = [];
-  /** When the reader last took something, or when it last began to wait. Monotonic. */
+  /** When the reader last took something, or when we began to wait for it to do so. Monotonic. */
   private activeMs = performance.now();
 
   constructor(outlet: StreamOutlet, registry: StreamRegistry) {

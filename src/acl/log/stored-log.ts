@@ -27,8 +27,8 @@ export interface StoredLog {
 
 const SNAPSHOT_KEY = "acl-snapshot";
 /**
- * When opening a space would judge more than this many records, or a sixteenth of them all, a new snapshot is due.
- * Snapshots are written whole, so not more often.
+ * A new snapshot is due when opening a space would judge at least this many records, and at least a sixteenth of them all;
+ * not more often, because each snapshot is written whole.
  */
 const JUDGED_RECORDS = 512;
 
