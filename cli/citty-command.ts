@@ -1,7 +1,7 @@
 /**
- * Our declarations as citty commands. citty finds the command by its words and renders help. What it cannot do is done
- * here: it drops flags that stand before a word, and its reading of flags passes over unknown ones and surplus
- * arguments, keeps only the last of a repeated flag and takes every `--no-x` for a negation.
+ * Our declarations as citty commands. citty finds the command by its words and renders help. We do what it cannot: it
+ * drops flags that precede a word, ignores unknown flags and surplus arguments, keeps only the last of a repeated flag,
+ * and reads every `--no-x` as a negation.
  */
 import type { CommandDef } from "citty";
 import { WORD_ALIASES } from "./command-root.ts";
@@ -15,19 +15,19 @@ import { readFlagValues } from "./parse/flag-values.ts";
 import { flagsOf, GLOBAL_FLAGS, type GlobalValues, targetOf } from "./parse/global-flags.ts";
 import { didYouMean } from "./parse/suggestion.ts";
 
-/** What the parts of one command line leave for each other. */
+/** State that the parts of one command line share. */
 export interface LineState {
-  /** Whether the first `--` was put there by {@link sealFlags}. */
+  /** Whether {@link sealFlags} inserted the first `--`. */
   readonly sealed: boolean;
-  /** Global flags that stood before or between the words. */
+  /** Global flags before or between the words. */
   readonly before: string[];
   /** Set once a command has run. */
   exitCode: ExitCode | undefined;
 }
 
 /**
- * Puts `--` before the first flag that is no global one. citty reads flags at every level of the words and knows none of
- * a command's own there: a value such as `-_ver.id` makes it throw.
+ * Inserts `--` before the first flag that is not global. citty reads flags at every level of the words, where it does not
+ * know a command's own flags: a value such as `-_ver.id` makes it throw.
  */
 export function sealFlags(tokens: readonly string[]): { rawArgs: string[]; sealed: boolean } {
   const globals = spellings(GLOBAL_FLAGS);
@@ -45,10 +45,10 @@ export function sealFlags(tokens: readonly string[]): { rawArgs: string[]; seale
 
 const isHelp = (token: string): boolean => token === "--help" || token === "-h";
 
-/** `words` are the command as typed, `svc` first. */
+/** Builds the citty command. `words` are the command as typed, `svc` first. */
 export function cittyCommand(node: CommandNode, words: readonly string[], line: LineState): CommandDef {
   const { subCommands } = node;
-  // citty steps over these, values and all, on its way to the next word.
+  // citty skips these, with their values, on its way to the next word.
   const args = cittyFlags(GLOBAL_FLAGS);
   const runWith = async (tokens: string[]) => {
     const seal = line.sealed ? tokens.indexOf("--") : -1;
@@ -65,7 +65,7 @@ export function cittyCommand(node: CommandNode, words: readonly string[], line: 
         throw unknownWord(word, words, Object.keys(subCommands));
       }
     },
-    // Called after a subcommand too.
+    // citty calls this after a subcommand too.
     run: () => runWith(line.before),
   };
 }
@@ -73,7 +73,7 @@ export function cittyCommand(node: CommandNode, words: readonly string[], line: 
 type SubCommands = NonNullable<CommandNode["subCommands"]>;
 
 function cittySubCommands(subCommands: SubCommands, words: readonly string[], line: LineState) {
-  // Without a prototype, so that no word is found there.
+  // The object has no prototype, so that no word matches an inherited name.
   const commands: Record<string, () => Promise<CommandDef>> = Object.create(null);
   for (const word of knownWords(words, subCommands)) {
     const entry = subCommands[word] ?? subCommands[WORD_ALIASES.get(word) as string];
@@ -83,12 +83,12 @@ function cittySubCommands(subCommands: SubCommands, words: readonly string[], li
   return commands;
 }
 
-/** The words that may follow, other names of first words among them. */
+/** The words that may follow, including aliases of first words. */
 function knownWords(words: readonly string[], subCommands: SubCommands): string[] {
   return [...Object.keys(subCommands), ...(words.length === 1 ? WORD_ALIASES.keys() : [])];
 }
 
-/** The flags in front of the next word: global ones, or all that is left where no word follows. */
+/** The flags before the next word: global ones, or all that is left where no word follows. */
 function beforeWord(tokens: readonly string[]): { flags: string[]; word?: string } {
   const globals = spellings(GLOBAL_FLAGS);
   const flags: string[] = [];
@@ -125,7 +125,7 @@ async function runNode(node: CommandNode, words: readonly string[], tokens: read
   return EXIT.user;
 }
 
-/** A word was expected; a flag that stands in its place is the reason to name. */
+/** Where a word was expected and a flag stands, the error names the flag. */
 function refuseFlags(tokens: readonly string[]): void {
   const known = [...spellings(GLOBAL_FLAGS).keys()];
   const stray = tokens.find((token) => isFlag(token) && !known.includes(splitInline(token).spelling));

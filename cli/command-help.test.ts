@@ -1,4 +1,4 @@
-/** Every command has help of its own. */
+/** Every command has its own help. */
 import { expect, test } from "bun:test";
 import { commandLeaves, runCli } from "../test/support/server/command-line.ts";
 import { WORD_ALIASES } from "./command-root.ts";

@@ -1,7 +1,7 @@
 import { group } from "./commands/command.ts";
 import type { CommandNode } from "./parse/command-spec.ts";
 
-/** First words that stand for another one. */
+/** Aliases of first words. */
 export const WORD_ALIASES: ReadonlyMap<string, string> = new Map([
   ["contacts", "identities"],
   ["1-1", "one-to-one"],
@@ -9,8 +9,8 @@ export const WORD_ALIASES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Every command, in the sections that help shows. Groups are loaded when their word is met, so that each call pays for its
- * own alone.
+ * Every command, in the sections that help shows. A group is loaded only when its word occurs, so a call loads only its
+ * own.
  */
 export const COMMAND_SECTIONS: Readonly<Record<string, NonNullable<CommandNode["subCommands"]>>> = {
   "This machine": {

@@ -355,7 +355,7 @@ const ROWS: Row[] = [
   ["debug p2p", "GET /v1/debug/p2p"],
 ];
 
-/** Commands that make no call, or whose work is on this machine. */
+/** Commands that make no call, or work on this machine. */
 const LOCAL = ["init", "push-node", "run", "version"];
 
 const tokensOf = (line: string): string[] =>

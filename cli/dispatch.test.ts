@@ -62,7 +62,7 @@ describe("[cli] help shows what applies and nothing else", () => {
   });
 });
 
-/** The leaf that a line's words lead to, and what follows them. */
+/** The leaf to which a line's words lead, and the tokens after them. */
 async function leafOf(tokens: string[]): Promise<{ leaf: Leaf; rest: string[] }> {
   let node: CommandNode = commandRoot;
   let index = 0;
@@ -85,7 +85,7 @@ async function allLeaves(node: CommandNode, words: string[] = []): Promise<[stri
 const leaves = await allLeaves(commandRoot);
 const examples = [...ROOT_EXAMPLES, ...leaves.flatMap(([, leaf]) => leaf.examples)];
 
-/** As a shell would split it: quotes hold words together, what `<` redirects is not an argument. */
+/** Splits as a shell would: quotes join words, and what `<` redirects is not an argument. */
 function shellTokens(line: string): string[] {
   const tokens = [...line.matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([token]) =>
     token.replace(/['"](.*)['"]$/, "$1"),
@@ -129,7 +129,7 @@ describe("[cli] auth login", () => {
 });
 
 describe("[cli] upsert", () => {
-  /** Creates what has an even number, refuses the rest. */
+  /** Creates the records with an even number and refuses the others. */
   const answering = (refuse: (id: string) => boolean) =>
     fakeServer(({ body }) => {
       const records = (body as { records: { id: string }[] }).records;

@@ -16,7 +16,7 @@ export async function runCommandLine(tokens: readonly string[]): Promise<ExitCod
   }
 }
 
-/** `svc help …`, `svc --version` and `svc -v` in the words that mean the same. */
+/** Rewrites `svc help …`, `svc --version` and `svc -v` to the equivalent words. */
 function spelledOut(tokens: readonly string[]): string[] {
   const [first, ...rest] = tokens;
   if (first === "help") return [...rest, "--help"];

@@ -153,7 +153,7 @@ describe("streams", () => {
     expect(await cli("identities subscribe")).toMatchObject({ exitCode: 2, stdout: "" });
   });
 
-  /** Says ready, then stays open. */
+  /** Sends `ready`, then stays open. */
   const openStream = () =>
     new Response(
       new ReadableStream({

@@ -59,7 +59,7 @@ async function commandDef({ description, leaf, subCommands }: CommandNode, name:
   };
 }
 
-/** The words of the first level are shown by section, which citty cannot. */
+/** Shows the first-level words by section, which citty cannot do. */
 function rootDef({ description, leaf }: CommandNode): CommandDef {
   const command = { type: "positional", description: "One of the commands below", required: true } as const;
   return { meta: { name: "svc", description }, args: { command, ...cittyFlags(shownFlagsOf(leaf)) } };

@@ -1,8 +1,8 @@
 #!/usr/bin/env bun
-// The executable's entry. Nothing heavy is imported here: `svc version` starts as fast as the runtime itself.
-// No await at the top level: the executable is built with bytecode, which cannot have it.
+// The executable's entry. It imports nothing heavy, so that `svc version` starts as fast as the runtime itself. It has no
+// top-level await, because the executable is built as bytecode, which does not allow it.
 
-/** Modes in which the executable is its own child process, `svc __name`; they are no commands and have no help. */
+/** Modes in which the executable is its own child process, `svc __name`. They are not commands and have no help. */
 const CHILD_MODES: ReadonlyMap<string, () => Promise<number>> = new Map([
   ["__program", () => import("../src/sandbox/program-child.ts").then((m) => m.runProgramChild())],
   ["__index", () => import("../src/search/index-child.ts").then((m) => m.runIndexChild())],

@@ -1,4 +1,4 @@
-/** Mistakes in a command line: each is told with its remedy, and no server hears of it. */
+/** Mistakes in a command line: the error says how to correct them, and no request is made. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { fakeServer, runCli } from "../test/support/server/command-line.ts";
 

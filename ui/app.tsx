@@ -1,4 +1,4 @@
-/** The frame of the page: state of the server above, and below whatever the address asks for. */
+/** The frame of the page: the state of the server at the top, and below it the content that the address names. */
 import { AccountSetup } from "./account/account-setup.tsx";
 import { MnemonicPanel } from "./account/mnemonic-panel.tsx";
 import { EventPage } from "./events/event-page.tsx";
@@ -73,7 +73,7 @@ function Content({ segments }: { segments: readonly string[] }) {
   return <SpacePage key={spaceId} spaceId={spaceId} tab={tab ?? "objects"} />;
 }
 
-/** What somebody has to do something about, as the server's health says it. */
+/** Problems in the server's health that somebody must act on. */
 function Warnings() {
   return health.value?.warnings?.map(({ code, message }) => (
     <div key={code} class="note note-warning" role="alert">

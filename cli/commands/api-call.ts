@@ -7,7 +7,7 @@ import type { ApiSpec, CommandContext, Input } from "../parse/command-spec.ts";
 import type { FlagSpecs } from "../parse/flag-parser.ts";
 import { integerOf } from "../parse/flag-values.ts";
 
-/** Does the one call that a command stands for and prints its answer. */
+/** Makes the one call of a command and prints the answer. */
 export async function callApi(spec: ApiSpec, input: Input, context: CommandContext): Promise<ExitCode> {
   const request = await requestOf(spec, input, context);
   const server = await context.target();
@@ -43,7 +43,9 @@ function queryOf(flags: FlagSpecs, input: Input): [string, string][] {
   });
 }
 
-/** The body: what `--file` holds, then what flags and arguments say. Undefined where the endpoint takes none. */
+/**
+ * The body: the content of `--file`, then the values of flags and arguments. Undefined where the endpoint takes no body.
+ */
 async function bodyOf(spec: ApiSpec, input: Input, context: CommandContext): Promise<JsonObject | undefined> {
   const flags = Object.entries(spec.flags ?? {});
   const args = Object.entries(spec.args ?? {});
@@ -51,7 +53,7 @@ async function bodyOf(spec: ApiSpec, input: Input, context: CommandContext): Pro
   if (!takesBody) return undefined;
 
   const file = input.flags["file"];
-  // Spread, not assigned: a member called __proto__ stays a member, for the server to judge.
+  // Spread instead of assigned, so that a member called __proto__ stays a member and the server can refuse it.
   const body = spec.file && typeof file === "string" ? { ...(await objectInFile(file, context)) } : {};
   for (const [name, { field, integer }] of args) {
     const word = input.args[name];
@@ -67,7 +69,7 @@ async function objectInFile(path: string, context: CommandContext): Promise<Json
   return body;
 }
 
-/** Sets a dotted path of the body, making the objects on the way. */
+/** Sets a dotted path of the body and makes the objects on the way. */
 function setField(body: JsonObject, field: string | undefined, value: Json | undefined): void {
   if (field === undefined || value === undefined) return;
   const segments = field.split(".");

@@ -8,7 +8,7 @@ const YES_FLAG = {
   yes: { kind: "switch", summary: "Really do it; without it the command refuses" },
 } as const satisfies FlagSpecs;
 
-/** What the names in routes stand for. */
+/** The meaning of the names in routes. */
 const ID_SUMMARIES: Readonly<Record<string, string>> = {
   spaceId: "Id of the space",
   objectId: "Id of the object",
@@ -30,7 +30,7 @@ const ID_SUMMARIES: Readonly<Record<string, string>> = {
   version: "Its version, a whole number from 1",
 };
 
-/** Commands under one word. `own` is what the word does by itself, where it does something. */
+/** Declares the commands under one word. `own` is what the word itself does, if anything. */
 export function group(
   description: string,
   subCommands: NonNullable<CommandNode["subCommands"]>,
@@ -58,7 +58,7 @@ export function command<
   });
 }
 
-/** Declares a command that does its own work. */
+/** Declares a command with code of its own instead of one API call. */
 export function localCommand<
   const A extends ArgSpecs = Record<never, never>,
   const F extends FlagSpecs = Record<never, never>,

@@ -71,7 +71,10 @@ export const aggregate = command({
   },
 });
 
-/** Whether the space's objects are meant, not a dataset of one. Refuses what says neither or both. */
+/**
+ * Whether the source is the space's objects, not a dataset of one object. Refuses a command line that names neither or
+ * both.
+ */
 function isOfObjects({ args, flags }: SourceInput): boolean {
   if (flags.properties) {
     if (args.objectId !== undefined || flags.dataset !== undefined) {

@@ -46,7 +46,7 @@ export const devices = group("The account's devices and which of them runs an ap
   }),
 });
 
-/** `slug=version` sets the app with its version, `slug` alone without one, a removed slug is null. */
+/** `slug=version` sets the app with its version, `slug` alone without one; a removed slug becomes null. */
 function appsOf(added: readonly string[], removed: readonly string[]): JsonObject {
   const apps = added.map((text): [string, JsonObject | null] => {
     const at = text.indexOf("=");

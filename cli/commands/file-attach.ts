@@ -37,7 +37,8 @@ export const fileAttach = localCommand({
         throw new UsageError("- (stdin) stands alone; attach the files by a command of their own");
     }
     const sizes = await Promise.all(paths.map(async (path) => (path === "-" ? undefined : fileSize(path))));
-    // One after the other, each answer as it comes: what was attached before a failure is known.
+    // Files go one after the other, and each answer is printed at once, so that after a failure it is known what was
+    // attached.
     for (const [index, path] of paths.entries()) await attachOne(path, sizes[index], { args, flags }, context);
     return EXIT.ok;
   },
@@ -68,7 +69,7 @@ async function attachOne(
         bytes: progress ? counted(source.stream(), progress) : fromStdin ? source.stream() : source,
         mediaType: flags.mime ?? (fromStdin ? "application/octet-stream" : source.type),
       },
-      // How long a file takes is the file's affair, unless a limit was asked for.
+      // The time depends on the file's size, so there is no limit unless the user set one.
       untimed: globals.timeout === undefined,
     });
     progress?.end();

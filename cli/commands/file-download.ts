@@ -40,8 +40,9 @@ async function downloadToStdout(request: ApiRequest, context: CommandContext): P
 }
 
 /**
- * The bytes gather beside their place and are moved there once complete. Where the server names them by a tag, what has come
- * stays under that name when it breaks off, and the next call goes on there; else nothing is left.
+ * Downloads into a temporary file beside the target and renames it once complete. If the download breaks off and the
+ * server named the bytes by a tag, the part stays under that name and the next call resumes it; otherwise nothing is
+ * left.
  */
 async function downloadToFile(request: ApiRequest, path: string, context: CommandContext): Promise<ExitCode> {
   if ((await stat(path).catch(() => undefined))?.isDirectory())
@@ -52,7 +53,7 @@ async function downloadToFile(request: ApiRequest, path: string, context: Comman
   process.on("SIGINT", onSignal).on("SIGTERM", onSignal);
   let part: Part | undefined;
   try {
-    // Its last byte once more: a range behind the end of what is complete already would be refused.
+    // Asks for the part's last byte again: if the part is complete, a range after its end would be refused.
     const range = begun && { range: `bytes=${begun.size - 1}-`, "if-range": `"${begun.tag}"` };
     await download({ ...request, ...(range ? { headers: range } : {}) }, context, interrupt.signal, {
       begin: async (response) => {
@@ -78,7 +79,10 @@ async function downloadToFile(request: ApiRequest, path: string, context: Comman
   }
 }
 
-/** Bytes that gather beside their place. `tag` is the server's name for them; absent, they cannot be gone on with. */
+/**
+ * A part of the bytes, in a file beside the target. `tag` is the server's name for the bytes; a part without one cannot
+ * be resumed.
+ */
 interface Part {
   readonly path: string;
   readonly handle: FileHandle;
@@ -86,13 +90,13 @@ interface Part {
   readonly keptBytes: number;
 }
 
-/** A tag that can stand in a file's name. */
+/** A tag that a file's name can contain. */
 const TAG = /^"([a-z0-9]{1,64})"$/;
 
-/** What an earlier download to this place left. */
+/** The part that an earlier download to this place left. */
 async function begunPart(path: string): Promise<{ path: string; tag: string; size: number } | undefined> {
   const prefix = `${basename(path)}.part-`;
-  const names = await readdir(dirname(path)).catch(() => []); // a folder that cannot be read is refused when it is written to
+  const names = await readdir(dirname(path)).catch(() => []); // a folder that cannot be read is refused when we write to it
   for (const name of names.filter((each) => each.startsWith(prefix)).sort()) {
     const tag = TAG.exec(`"${name.slice(prefix.length)}"`)?.[1];
     const partPath = join(dirname(path), name);
@@ -115,18 +119,18 @@ async function openPart(
     });
     return { path: begun.path, tag, handle, keptBytes: begun.size - 1 };
   }
-  if (begun) await rm(begun.path, { force: true }); // of bytes that are others by now
+  if (begun) await rm(begun.path, { force: true }); // the part belongs to bytes that have changed since
   const partPath = `${path}.part-${tag ?? crypto.randomUUID()}`;
   return { path: partPath, tag, keptBytes: 0, handle: await onDisk(partPath, () => open(partPath, "w")) };
 }
 
 interface Taker {
-  /** The answer has begun; answers how many bytes were there before. */
+  /** Called when the answer begins; resolves to how many bytes are there already. */
   begin?(response: Response): Promise<number>;
   take(chunk: Uint8Array): Promise<boolean>;
 }
 
-/** Hands the bytes over as they come, until the end or until no more are wanted. */
+/** Passes on the bytes as they come, until the end or until no more are wanted. */
 async function download(
   request: ApiRequest,
   context: CommandContext,
@@ -151,7 +155,10 @@ async function download(
   }
 }
 
-/** The default timeout is for the answer to begin, since how long the bytes take is their affair; a given one is for all. */
+/**
+ * The default timeout applies only until the answer begins, because the rest depends on the file's size; a timeout set by
+ * the user applies to the whole.
+ */
 async function sendPatiently(target: Target, request: ApiRequest, limitGiven: boolean): Promise<Response> {
   if (limitGiven) return send(target, request);
   const late = new AbortController();

@@ -6,7 +6,7 @@ import { runCli, spawnCli } from "../../test/support/server/command-line.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-cli-"));
 afterAll(() => rmSync(folder, { recursive: true }));
-// An empty file keeps a configuration of the machine's own out of the test.
+// An empty file keeps the machine's own configuration out of the test.
 const configPath = join(folder, "config.yaml");
 await Bun.write(configPath, "");
 const init = (root: string, ...more: string[]) => [
@@ -33,7 +33,8 @@ test("init shows the phrase once, on stderr alone, and the account as JSON", asy
   expect(JSON.parse(again.stdout)).toMatchObject({ created: false, accounts: [{ id: made.accountId }] });
   expect(again.stderr).not.toMatch(PHRASE);
 
-  // By stdin, into another root: the same account on a new device; the phrase is not shown again.
+  // The phrase comes from stdin, into another root: it is the same account on a new device, and the phrase is not shown
+  // again.
   const restored = await spawnCli(init("two", "--mnemonic-stdin"), { stdin: `${phrase}\n` });
   expect(restored).toMatchObject({ exitCode: 0, stderr: "" });
   expect(JSON.parse(restored.stdout)).toMatchObject({ created: true, accountId: made.accountId });

@@ -19,7 +19,7 @@ export const pushNode = localCommand({
       process.once("SIGTERM", () => resolve());
     });
     await node.stop();
-    // A provider's connection may still hold the process.
+    // A provider's connection may still keep the process alive.
     process.exit(EXIT.ok);
   },
 });

@@ -3,8 +3,8 @@ import { UsageError } from "../io/exit.ts";
 import { parseJson } from "../io/input-reader.ts";
 
 /**
- * Records written as one JSON array or as lines of JSON, one after the other, however long the input is: what is held is a
- * record, not the file. `label` names the input in refusals, which count records from 1.
+ * Reads records written as one JSON array or as lines of JSON, one at a time, however long the input is: memory holds one
+ * record, not the file. `label` names the input in errors, which count records from 1.
  */
 export async function* readRecords(label: string, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Json> {
   let count = 0;
@@ -18,7 +18,7 @@ async function* texts(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string>
 }
 
 async function* recordTexts(label: string, parts: AsyncGenerator<string>): AsyncGenerator<string> {
-  // Blanks may come first, and a part may be empty.
+  // Blanks may precede the first record, and a chunk may be empty.
   let head = "";
   for await (const part of parts) {
     head = (head + part).trimStart();
@@ -42,7 +42,7 @@ async function* lines(head: string, parts: AsyncGenerator<string>): AsyncGenerat
   if (rest.trim() !== "") yield rest;
 }
 
-/** The elements of an array whose `[` has been taken off. */
+/** The elements of an array whose `[` was already consumed. */
 async function* elements(label: string, head: string, parts: AsyncGenerator<string>): AsyncGenerator<string> {
   const scanner = new ElementScanner();
   for (let part = head; ; ) {
@@ -55,10 +55,10 @@ async function* elements(label: string, head: string, parts: AsyncGenerator<stri
   if (scanner.rest.trim() !== "") throw new UsageError(`${label} goes on after its array`);
 }
 
-/** Cuts the text of an array at the commas and the bracket that are its own. */
+/** Cuts the text of an array at its own commas and closing bracket. */
 class ElementScanner {
   ended = false;
-  /** What has been read of an element, after the end what follows the array. */
+  /** The text of the current element; after the end, what follows the array. */
   rest = "";
   #depth = 0;
   #inText = false;
@@ -74,14 +74,14 @@ class ElementScanner {
       this.rest = "";
       from = at + 1;
       this.ended = end === "array";
-      // `[]` has no element; a blank one beside a comma is for the JSON parser to refuse.
+      // `[]` has no element; the JSON parser refuses a blank one beside a comma.
       if (!this.ended || this.#any || element.trim() !== "") yield element;
       this.#any = true;
     }
     this.rest += part.slice(from);
   }
 
-  /** What ends at a character. */
+  /** What ends at this character. */
   #step(code: number): "none" | "element" | "array" {
     if (this.#inText) {
       if (this.#escaped) this.#escaped = false;

@@ -31,7 +31,7 @@ export const run = localCommand({
     const { createServer } = await import("../../src/serve.ts");
     const server = await createServer({ flags, passkey });
     await server.finished;
-    // Past the drain's deadline something may still hold the process; the exit code is 0 all the same.
+    // After the drain's deadline something may still keep the process alive; the exit code is 0 all the same.
     process.exit(EXIT.ok);
   },
 });

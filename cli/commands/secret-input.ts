@@ -2,7 +2,10 @@ import { UsageError } from "../io/exit.ts";
 import type { InputReader } from "../io/input-reader.ts";
 import type { FlagSpecs } from "../parse/flag-parser.ts";
 
-/** The phrase of an account to restore, and the passkey of its wallet; from stdin other users do not see them. */
+/**
+ * The phrase of an account to restore, and the passkey of its wallet. Other users of the machine cannot see them on
+ * stdin.
+ */
 export const SECRET_FLAGS = {
   mnemonic: {
     kind: "text",
@@ -22,7 +25,7 @@ interface SecretFlagValues {
   "passkey-stdin"?: boolean;
 }
 
-/** What {@link SECRET_FLAGS} gave; a secret that was not given is absent. */
+/** Reads the secrets of {@link SECRET_FLAGS}; one that was not given is absent. */
 export async function readSecrets(
   flags: SecretFlagValues,
   reader: InputReader,
@@ -37,5 +40,5 @@ export async function readSecrets(
   return { ...(flags.mnemonic === undefined ? {} : { mnemonic: flags.mnemonic }), ...fromStdin };
 }
 
-/** Goes before or beside the phrase of an account that was just made: nothing else brings the account back. */
+/** Precedes or accompanies the phrase of a new account, because nothing else can restore the account. */
 export const PHRASE_WARNING = "Recovery phrase, shown only this once. Write it down:";

@@ -2,21 +2,21 @@ import type { JsonObject } from "../../src/protocol/json.ts";
 import { UsageError } from "../io/exit.ts";
 import type { FlagSpecs } from "../parse/flag-parser.ts";
 
-/** How an account or a space presents itself. An empty value clears where the endpoint updates. */
+/** The profile of an account or a space. On endpoints that update, an empty value clears the field. */
 export const PROFILE_FLAGS = {
   name: { kind: "text", summary: "Display name", field: "name" },
   description: { kind: "text", summary: "Description", field: "description" },
   icon: { kind: "text", hint: "CID", summary: "CID of the icon", alias: "icon-cid", field: "iconCid" },
 } as const satisfies FlagSpecs;
 
-/** The same flags, without a place in the body: the command puts {@link profileOf} where its endpoint wants it. */
+/** The same flags without a place in the body: the command puts {@link profileOf} where its endpoint expects it. */
 export const PROFILE_HINT_FLAGS = {
   name: { kind: "text", summary: "Name to show until the profile itself is known" },
   description: { kind: "text", summary: "Description to show with it" },
   "icon-cid": { kind: "text", hint: "CID", summary: "CID of the icon to show with it", alias: "icon" },
 } as const satisfies FlagSpecs;
 
-/** `{name?, description?, iconCid?}` of what was given; undefined when nothing was. */
+/** The given fields of `{name?, description?, iconCid?}`; undefined when none was given. */
 export function profileOf(flags: { name?: string; description?: string; "icon-cid"?: string }): JsonObject | undefined {
   const profile: JsonObject = {};
   if (flags.name !== undefined) profile["name"] = flags.name;
@@ -34,7 +34,7 @@ export const QUERY_FLAGS = {
   total: { kind: "switch", summary: "Count all matches too", field: "includeTotal" },
 } as const satisfies FlagSpecs;
 
-/** A live query: the same window, and what its stream may hold back. */
+/** A live query: the same window, and how much its stream may hold back. */
 export const SUBSCRIBE_FLAGS = {
   ...QUERY_FLAGS,
   limit: { kind: "integer", summary: "At most so many records; required with --sort", field: "limit" },
@@ -51,7 +51,7 @@ export const SUBSCRIBE_FLAGS = {
   },
 } as const satisfies FlagSpecs;
 
-/** What every live query is, beside its route and flags. A window without an end is refused before the server is asked. */
+/** What all live queries share besides route and flags. A window without a limit is refused before any request. */
 export const LIVE_QUERY = {
   file: true,
   stream: true,
@@ -62,7 +62,7 @@ export const LIVE_QUERY = {
   },
 } as const;
 
-/** Leaf by leaf changes of a definition or a block. */
+/** Changes single leaves of a definition or a block. */
 export const PATCH_FLAGS = {
   set: { kind: "json", summary: "Object of dotted paths and their new values", field: "set" },
   unset: { kind: "texts", hint: "path", summary: "Path to remove; may be repeated", field: "unset" },

@@ -44,7 +44,7 @@ export const trigger = group("Triggers and their runs (the runtime's control API
   }),
 });
 
-/** A cron expression is no JSON, and `5` alone is none either. */
+/** Only a text that begins with { is read as JSON: a cron expression is not JSON, and a bare `5` must not become a number. */
 function specOf(text: string): Json {
   if (!text.trimStart().startsWith("{")) return text;
   try {

@@ -147,7 +147,7 @@ export const type = group("Types, their properties and datasets", {
   dataset,
 });
 
-/** The place of an option in its property. A dot in the key would reach somewhere else. */
+/** The path of an option in its property. A dot in the key would lead to another path. */
 function optionPath(key: string): string {
   if (key === "" || key.includes("."))
     throw new UsageError(`an option's key is not empty and has no dot, unlike ${JSON.stringify(key)}`);

@@ -11,17 +11,20 @@ import { readRecords } from "./record-source.ts";
 const ROUTE = "POST /v1/spaces/:spaceId/upsert";
 const PATH = "/v1/spaces/:spaceId/upsert";
 
-/** JSON of the records in one call: its body stays under the API's megabyte, and each of its pages fits into a change. */
+/**
+ * JSON characters of the records in one call: the body stays below the API's megabyte, and each of its pages fits into a
+ * change.
+ */
 const CALL_CHARS = 256 * 1024;
 
-/** What the calls so far have answered, added up; `index` counts over all of them. */
+/** The sum of all answers so far; `index` counts over all calls. */
 interface Sum {
   readonly pages: Json[];
   created: number;
   updated: number;
   skipped: number;
   readonly rejections: Json[];
-  /** Records sent. */
+  /** Number of records sent. */
   sent: number;
 }
 
@@ -105,7 +108,7 @@ async function upsertAll(
   return refused > 0 && refused === sent ? EXIT.user : EXIT.ok;
 }
 
-/** As many records a call as fit; no records are one call, so that its arguments are judged. */
+/** Groups records into calls, as many as fit. No records make one call, so that the server checks its arguments. */
 async function* callsOf(records: AsyncGenerator<Json>): AsyncGenerator<Json[]> {
   let call: Json[] = [];
   let chars = 0;

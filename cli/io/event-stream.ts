@@ -6,9 +6,9 @@ import { readSse, type SseFrame } from "./sse-reader.ts";
 import type { Target } from "./target.ts";
 
 /**
- * Prints every frame of a stream as one line `{"event":…,"data":…}` until the server closes it, the reader of our
- * stdout goes away, or SIGINT or SIGTERM ends the command: all three are a clean end. A stream that breaks off without
- * `closed` is none.
+ * Prints every frame of a stream as one line `{"event":…,"data":…}` until the server closes it, the reader of our stdout
+ * is gone, or SIGINT or SIGTERM ends the command; all three are a clean end. A stream that breaks off without `closed` is
+ * not.
  */
 export async function printStream(target: Target, request: ApiRequest): Promise<ExitCode> {
   const stop = new AbortController();
@@ -27,7 +27,7 @@ export async function printStream(target: Target, request: ApiRequest): Promise<
   }
 }
 
-/** Resolves to whether the stream has come to its end, rather than been cut. */
+/** Resolves to whether the stream came to its end, as opposed to being cut off. */
 async function printFrames(response: Response, target: Target): Promise<boolean> {
   if (!response.body || !response.headers.get("content-type")?.startsWith("text/event-stream")) {
     throw new CliError(`${target.addr} does not answer with a stream; is it an svc server?`, EXIT.server);

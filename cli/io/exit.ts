@@ -2,7 +2,7 @@
 export const EXIT = { ok: 0, user: 1, server: 2, unreachable: 3 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** Ends the command with `exitCode`; `message` goes to stderr as it stands, lines and all. */
+/** Ends the command with `exitCode`; `message` goes to stderr unchanged, with its lines. */
 export class CliError extends Error {
   readonly exitCode: ExitCode;
 
@@ -19,7 +19,7 @@ export class UsageError extends CliError {
   }
 }
 
-/** An answer of the server that is no success. */
+/** An answer of the server that is not a success. */
 export class ApiError extends CliError {
   readonly status: number;
   readonly code: string;
@@ -33,7 +33,7 @@ export class ApiError extends CliError {
   }
 }
 
-/** 2xx is success, 4xx the caller's fault; anything else is a server that does not behave. */
+/** 2xx is success, 4xx is the caller's fault; any other status is the server's fault. */
 export function exitCodeOfStatus(status: number): ExitCode {
   if (status >= 200 && status < 300) return EXIT.ok;
   return status >= 400 && status < 500 ? EXIT.user : EXIT.server;

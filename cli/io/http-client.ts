@@ -8,21 +8,24 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\]):\d+$/;
 
 export interface ApiRequest {
   readonly method: string;
-  /** Already percent-encoded, from {@link fillPath}. */
+  /** Percent-encoded already, by {@link fillPath}. */
   readonly path: string;
   readonly query?: readonly (readonly [string, string])[];
   readonly json?: Json | undefined;
   /** Bytes instead of JSON, with their media type. */
   readonly raw?: { readonly bytes: BodyInit; readonly mediaType: string };
   readonly headers?: Readonly<Record<string, string>>;
-  /** Streams and transfers of any length are not timed. */
+  /** Set for streams and transfers of any length, which have no time limit. */
   readonly untimed?: boolean;
   readonly signal?: AbortSignal;
 }
 
-/** One HTTP call. Resolves with a 2xx answer, its body unread; throws {@link ApiError} or {@link CliError} else. */
+/**
+ * Makes one HTTP call. Resolves to a 2xx answer with its body unread; otherwise throws {@link ApiError} or {@link
+ * CliError}.
+ */
 export async function send(target: Target, request: ApiRequest): Promise<Response> {
-  // A proxy set for the web must not see calls to one's own machine.
+  // A proxy configured for the web must not see calls to the user's own machine.
   process.env["NO_PROXY"] = "*";
   const query = new URLSearchParams(request.query?.map(([key, value]) => [key, value])).toString();
   const url = `http://${target.addr}${request.path}${query && `?${query}`}`;
@@ -39,7 +42,7 @@ export async function send(target: Target, request: ApiRequest): Promise<Respons
       body: request.raw?.bytes ?? (request.json === undefined ? null : JSON.stringify(request.json)),
       redirect: "manual",
       signal: signalOf(target, request),
-      // Bun's own limit of five minutes; ours is the signal.
+      // This turns off Bun's own limit of five minutes; our limit is the signal.
       timeout: false,
     } as RequestInit),
   );
@@ -48,7 +51,7 @@ export async function send(target: Target, request: ApiRequest): Promise<Respons
   throw await apiErrorOf(target, response);
 }
 
-/** The JSON of an answer, or undefined when it has no content. */
+/** Reads the JSON of an answer; resolves to undefined when it has no content. */
 export async function readJson(target: Target, response: Response): Promise<Json | undefined> {
   const text = await guarded(target, () => response.text());
   if (text === "") return undefined;
@@ -59,7 +62,7 @@ export async function readJson(target: Target, response: Response): Promise<Json
   return body;
 }
 
-/** Runs a step of the exchange and says in our words why it failed: nobody there, too slow, or broken off. */
+/** Runs a step of the exchange and rewords its failure: the server is not there, is too slow, or broke off. */
 export async function guarded<T>(target: Target, step: () => Promise<T>): Promise<T> {
   try {
     return await step();
@@ -69,8 +72,8 @@ export async function guarded<T>(target: Target, step: () => Promise<T>): Promis
 }
 
 /**
- * Puts ids into a path template, each as one encoded segment. An empty id, `.` and `..` would name another route
- * (the URL standard folds dot segments even when encoded) and are refused.
+ * Fills ids into a path template, each as one encoded segment. Refuses an empty id, `.` and `..`, because they would name
+ * another route (the URL standard folds dot segments even when encoded).
  */
 export function fillPath(template: string, ids: Readonly<Record<string, string | undefined>>): string {
   return template.replace(/:([a-zA-Z]+)/g, (_, name: string) => {

@@ -1,17 +1,17 @@
 import type { Json } from "../../src/protocol/json.ts";
 import { UsageError } from "./exit.ts";
 
-/** Reads what flags point to: JSON in place, a file, or stdin. Stdin is given to one flag only. */
+/** Reads the inputs that flags name: JSON on the command line, a file, or stdin. Only one flag may use stdin. */
 export interface InputReader {
-  /** JSON written in place, in `@FILE`, or on stdin (`-`). `label` is the flag, for messages. */
+  /** JSON on the command line, in `@FILE`, or on stdin (`-`). `label` is the flag, for messages. */
   json(label: string, text: string): Promise<Json>;
   /** JSON in the file at `path`, or on stdin (`-`). */
   jsonFile(label: string, path: string): Promise<Json>;
-  /** The bytes of text written in place, of `@FILE`, or of stdin (`-`), as they come. */
+  /** The bytes of a text on the command line, of `@FILE`, or of stdin (`-`), as they come. */
   chunks(label: string, text: string): AsyncIterable<Uint8Array>;
-  /** The first lines of stdin, one per label, without their line ends: secrets that must not stand in arguments. */
+  /** The first lines of stdin, one per label, without line ends: secrets that must not appear in arguments. */
   secretLines(labels: readonly string[]): Promise<string[]>;
-  /** Claims stdin for bytes that the caller streams itself. */
+  /** Reserves stdin for bytes that the caller streams itself. */
   claimStdin(label: string): void;
 }
 
@@ -72,7 +72,7 @@ async function* fileChunks(label: string, path: string): AsyncGenerator<Uint8Arr
   }
 }
 
-/** JSON as the API can be sent it; `label` names it in the refusal. */
+/** Parses JSON and refuses what cannot be sent to the API; `label` names it in the error. */
 export function parseJson(label: string, text: string): Json {
   let value: Json;
   try {
@@ -84,7 +84,7 @@ export function parseJson(label: string, text: string): Json {
   return value;
 }
 
-/** A number beyond a double, which would be sent as null. */
+/** Whether a number is beyond a double; JSON would send it as null. */
 function holdsInfinity(value: Json): boolean {
   if (typeof value === "number") return !Number.isFinite(value);
   return (

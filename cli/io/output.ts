@@ -1,11 +1,11 @@
 let stdoutWatched = false;
 
 /**
- * Writes data to stdout and resolves once it has been handed to the system, so that a consumer sees every frame as it
- * comes and a slow one holds the producer up. Resolves to false when nobody reads any more (`svc … | head -1`).
+ * Writes data to stdout and resolves once the system has taken it, so that a consumer sees every frame at once and a slow
+ * consumer slows down the producer. Resolves to false when nobody reads any more (`svc … | head -1`).
  */
 export function writeOut(data: string | Uint8Array): Promise<boolean> {
-  // The callback below tells of a failure; the event beside it would end the process if nobody listened.
+  // The callback below reports a failure; without a listener the error event would end the process.
   if (!stdoutWatched) process.stdout.on("error", () => undefined);
   stdoutWatched = true;
   return new Promise((resolve, reject) => {
@@ -20,12 +20,12 @@ export function writeOut(data: string | Uint8Array): Promise<boolean> {
 /** A result for people and programs alike: pretty-printed JSON. */
 export const prettyJson = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`;
 
-/** Talk, progress and errors: everything that is not data. */
+/** Writes messages, progress and errors to stderr: everything that is not data. */
 export function say(text: string): void {
   process.stderr.write(`${printable(text)}\n`);
 }
 
-/** What the server's errors and those of the engine (`svc run`, `svc init`) have in common. */
+/** The common shape of the server's errors and the engine's (`svc run`, `svc init`). */
 interface CodedError extends Error {
   readonly code: string;
   readonly status: number;
@@ -36,7 +36,7 @@ export function isCoded(error: Error): error is CodedError {
   return "code" in error && typeof error.code === "string" && "status" in error && typeof error.status === "number";
 }
 
-/** An error as a reader wants it: the code, what it means, then its facts, one a line. */
+/** Formats an error for a reader: the code, its meaning, then its facts, one per line. */
 export function describeError(error: Error): string {
   if (!isCoded(error)) return `svc: ${error.message}`;
   const facts = Object.entries(error.details ?? {}).map(([key, value]) => {
@@ -45,12 +45,12 @@ export function describeError(error: Error): string {
   return `svc: ${error.code} (${error.status}): ${error.message}${facts.join("")}`;
 }
 
-/** Colour only for a terminal whose owner wants it (no-color.org: any non-empty NO_COLOR says no). */
+/** Whether to use colour: only on a terminal whose user allows it (no-color.org: any non-empty NO_COLOR forbids it). */
 export function wantsColor(stream: { isTTY?: boolean }): boolean {
   return stream.isTTY === true && !process.env["NO_COLOR"] && process.env["TERM"] !== "dumb";
 }
 
-/** What a server or a file said may hold control characters; a terminal must not obey them. */
+/** Removes control characters from the text of a server or a file, because a terminal would obey them. */
 function printable(text: string): string {
   return text.replace(/[^\P{Cc}\n\t]/gu, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;

@@ -1,20 +1,20 @@
 /** A line on stderr that counts bytes while they move. */
 export interface Progress {
   add(bytes: number): void;
-  /** Takes the line away; more calls do nothing. */
+  /** Removes the line; further calls do nothing. */
   end(): void;
 }
 
-/** A line on stderr that says how far something is. */
+/** A line on stderr that shows progress. */
 interface ProgressLine {
   show(text: string): void;
-  /** Takes the line away; more calls do nothing. */
+  /** Removes the line; further calls do nothing. */
   end(): void;
 }
 
 const REDRAW_MS = 100;
 
-/** Undefined where nobody would see it: stderr is not a terminal. */
+/** Returns undefined when stderr is not a terminal, where nobody would see the line. */
 export function startLine(): ProgressLine | undefined {
   if (!process.stderr.isTTY) return undefined;
   let drawnAtMs = Number.NEGATIVE_INFINITY;
@@ -32,7 +32,7 @@ export function startLine(): ProgressLine | undefined {
   };
 }
 
-/** Undefined where nobody would see it: stderr is not a terminal. */
+/** Returns undefined when stderr is not a terminal, where nobody would see the line. */
 export function startProgress(verb: string, totalBytes: number | undefined): Progress | undefined {
   const line = startLine();
   if (!line) return undefined;

@@ -12,7 +12,7 @@ afterAll(() => {
 });
 let homes = 0;
 
-/** Runs with a home of its own, whose configuration file says `listen`. */
+/** Runs with its own home, whose configuration file sets `listen`. */
 function inHome(listen: string | undefined, args: string[], env: Record<string, string> = {}) {
   const home = join(root, `home${++homes}`);
   const file = join(home, ".config", "svc", "config.yaml");
@@ -25,7 +25,7 @@ function inHome(listen: string | undefined, args: string[], env: Record<string, 
 test("[cli] the target is where the configuration says that the server listens", async () => {
   expect(await inHome(server.addr, ["status"]).ran).toMatchObject({ exitCode: 0, stderr: "" });
   expect(await inHome(undefined, ["status"], { SVC_LISTEN_ADDR: server.addr }).ran).toMatchObject({ exitCode: 0 });
-  // The environment is stronger than the file, a flag stronger than both.
+  // The environment takes precedence over the file, and a flag over both.
   expect(await inHome("127.0.0.1:1", ["status"], { SVC_LISTEN_ADDR: server.addr }).ran).toMatchObject({ exitCode: 0 });
   const flag = inHome("127.0.0.1:1", ["status", "--addr", server.addr], { SVC_LISTEN_ADDR: "127.0.0.1:2" });
   expect(await flag.ran).toMatchObject({ exitCode: 0 });

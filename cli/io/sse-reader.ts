@@ -5,9 +5,9 @@ export interface SseFrame {
 }
 
 /**
- * Events of a `text/event-stream` (HTML Standard § 9.2.6), whatever way the bytes are cut: lines end in LF, CR or CRLF,
- * comments and unknown fields are skipped, several data lines are joined, and an event without its blank line at the
- * end of the stream is dropped.
+ * Reads events of a `text/event-stream` (HTML Standard § 9.2.6), however the bytes are split: lines end in LF, CR or
+ * CRLF, comments and unknown fields are skipped, several data lines are joined, and an event without its blank line at
+ * the end of the stream is dropped.
  */
 export async function* readSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<SseFrame, void, undefined> {
   let event = "";
@@ -27,7 +27,7 @@ export async function* readSse(chunks: AsyncIterable<Uint8Array>): AsyncGenerato
   }
 }
 
-/** Lines that have ended. A line's parts are joined once, so that a long one costs no more than its length. */
+/** Yields complete lines. The parts of a line are joined once, so that a long line costs no more than its length. */
 async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder("utf-8");
   let parts: string[] = [];

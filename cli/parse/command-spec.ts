@@ -6,7 +6,7 @@ import type { ArgSpecs, FlagSpecs } from "./flag-parser.ts";
 import type { FlagValues } from "./flag-values.ts";
 import type { GlobalValues } from "./global-flags.ts";
 
-/** `GET /v1/spaces/:spaceId`. The names after colons are the command's first arguments, in their order. */
+/** `GET /v1/spaces/:spaceId`. The names after colons are the command's first arguments, in that order. */
 export type Route = `${"GET" | "POST" | "PUT" | "PATCH" | "DELETE"} /${string}`;
 
 type IdsOf<R> = R extends `${string}:${infer Name}/${infer Rest}`
@@ -16,7 +16,7 @@ type IdsOf<R> = R extends `${string}:${infer Name}/${infer Rest}`
     : never;
 type ArgValues<A extends ArgSpecs> = { [K in keyof A]: A[K] extends { optional: true } ? string | undefined : string };
 
-/** What stood on the command line, read and typed. */
+/** The parsed and typed command line. */
 export interface Input<R = never, A extends ArgSpecs = ArgSpecs, F extends FlagSpecs = FlagSpecs> {
   readonly args: { readonly [K in IdsOf<R>]: string } & ArgValues<A>;
   readonly flags: FlagValues<F>;
@@ -27,10 +27,10 @@ type FileFlag = { file: { kind: "text"; summary: string } };
 
 interface SpecBase<A extends ArgSpecs, F extends FlagSpecs> {
   readonly summary: string;
-  /** Arguments; for a call of the API those beside the ids in its route. */
+  /** Arguments; for an API call, those besides the ids in its route. */
   readonly args?: A;
   readonly flags?: F;
-  /** Command lines that help shows, without `svc` in front. */
+  /** Command lines that help shows, without the leading `svc`. */
   readonly examples?: readonly string[];
 }
 
@@ -38,23 +38,23 @@ interface SpecBase<A extends ArgSpecs, F extends FlagSpecs> {
 export interface ApiSpec<R extends Route = Route, A extends ArgSpecs = ArgSpecs, F extends FlagSpecs = FlagSpecs>
   extends SpecBase<A, F> {
   readonly route: R;
-  /** Another route, taken by what was given; its ids are arguments that `args` lists. */
+  /** Another route, chosen by the input; its ids are arguments that `args` lists. */
   readonly other?: { readonly route: Route; readonly when: (input: Input<R, A, F & FileFlag>) => boolean };
-  /** `--file FILE` holds a JSON body; flags and arguments are laid over its members. */
+  /** `--file FILE` holds a JSON body; flags and arguments override its members. */
   readonly file?: true;
   /** Refuses to run without `--yes`. */
   readonly confirm?: true;
   /** The answer is a stream of events. */
   readonly stream?: true;
-  /** Members of the body that no single flag or argument says; laid over the rest. Also where refusals belong. */
+  /** Members of the body that no single flag or argument sets; they override the rest. Refusals belong here too. */
   readonly body?: (input: Input<R, A, F & FileFlag>, context: CommandContext) => JsonObject | Promise<JsonObject>;
-  /** Said on stderr once the answer has come: what its reader must not miss. */
+  /** Text printed to stderr after the answer: what the user must not miss. */
   readonly remark?: (answer: JsonObject) => string | undefined;
 }
 
-/** A command that does something else: a transfer, pages of calls, or work on this machine. */
+/** A command that does something else: a transfer, several calls, or work on this machine. */
 export interface LocalSpec<A extends ArgSpecs = ArgSpecs, F extends FlagSpecs = FlagSpecs> extends SpecBase<A, F> {
-  /** The call it makes, for help; a command without one talks to no server. */
+  /** The call it makes, for help; a command without one calls no server. */
   readonly route?: Route;
   readonly run: (input: Input<never, A, F>, context: CommandContext) => Promise<ExitCode>;
 }
@@ -70,7 +70,7 @@ export interface CommandContext {
 export interface CommandNode {
   readonly description: string;
   readonly subCommands?: Readonly<Record<string, CommandNode | (() => Promise<CommandNode>)>>;
-  /** Set on what can be run; a group without one only leads to others. */
+  /** Set if the command can be run; a group without it only leads to others. */
   readonly leaf?: Leaf;
 }
 
@@ -79,7 +79,7 @@ export interface Leaf {
   readonly flags: FlagSpecs;
   readonly confirm: boolean;
   readonly stream: boolean;
-  /** How the command reaches the server, for help: `PATCH /v1/spaces/:spaceId`, one of these. */
+  /** The routes that the command calls, for help: `PATCH /v1/spaces/:spaceId`; it calls one of them. */
   readonly routes: readonly Route[];
   readonly examples: readonly string[];
   run(input: Input, context: CommandContext): Promise<ExitCode>;

@@ -2,15 +2,15 @@ import { UsageError } from "../io/exit.ts";
 import { didYouMean } from "./suggestion.ts";
 
 /**
- * How a flag's text is read. `texts` may be repeated; `list` may be repeated and each value is split at commas; `json`
- * is `<json>`, `@FILE` or `-`; the rest may stand once.
+ * How a flag's text is read. `texts` may be repeated; `list` may be repeated and each value is split at commas; `json` is
+ * `<json>`, `@FILE` or `-`; the others may occur once.
  */
 type FlagKind = "text" | "switch" | "integer" | "json" | "texts" | "list";
 
 export interface FlagSpec {
   readonly kind: FlagKind;
   readonly summary: string;
-  /** What help shows for the value, `--limit=<N>`. */
+  /** How help shows the value, `--limit=<N>`. */
   readonly hint?: string;
   /** Other spellings: one letter (`o` is `-o`) or a word. */
   readonly alias?: string;
@@ -27,14 +27,14 @@ export interface ArgSpec {
   readonly optional?: true;
   /** Where the word goes in the request body, as a dotted path. */
   readonly field?: string;
-  /** The body wants a whole number there. */
+  /** The body needs a whole number there. */
   readonly integer?: true;
-  /** The last argument alone: further words belong to it, joined by NUL, which no word holds. */
+  /** Only for the last argument: further words belong to it, joined by NUL, which no word contains. */
   readonly many?: true;
 }
 export type ArgSpecs = Readonly<Record<string, ArgSpec>>;
 
-/** What stood on the command line: every occurrence of every flag, as text, and the words between them. */
+/** The tokens of the command line: every occurrence of every flag, as text, and the words between them. */
 export interface ParsedTokens {
   readonly textsByFlag: Map<string, string[]>;
   readonly words: string[];
@@ -42,8 +42,8 @@ export interface ParsedTokens {
 
 /**
  * Splits a command's tokens into flags and words, strictly: an unknown flag, a flag without its value, a value for a
- * switch, or a flag given twice is a {@link UsageError} that names it. A value flag takes the next token whatever it
- * looks like (`--sort -ts`), unless that is itself a long flag of the command. `--` ends the flags.
+ * switch, or a flag given twice is a {@link UsageError} that names it. A flag with a value takes the next token whatever
+ * it looks like (`--sort -ts`), unless that is itself a long flag of the command. `--` ends the flags.
  */
 export function parseTokens(tokens: readonly string[], flags: FlagSpecs): ParsedTokens {
   const nameBySpelling = spellings(flags);
@@ -82,7 +82,7 @@ export function parseTokens(tokens: readonly string[], flags: FlagSpecs): Parsed
   return { textsByFlag, words };
 }
 
-/** Whether `--help` or `-h` stands among the tokens as a flag, rather than as some flag's value. */
+/** Whether the tokens contain `--help` or `-h` as a flag, not as the value of another flag. */
 export function asksForHelp(tokens: readonly string[], flags: FlagSpecs): boolean {
   const nameBySpelling = spellings(flags);
   for (let index = 0; index < tokens.length; index++) {
@@ -96,7 +96,7 @@ export function asksForHelp(tokens: readonly string[], flags: FlagSpecs): boolea
   return false;
 }
 
-/** Gives the words their names, in order. A missing or a surplus one is a {@link UsageError}. */
+/** Assigns the words to the arguments' names, in order. A missing or surplus word is a {@link UsageError}. */
 export function nameWords(words: readonly string[], args: ArgSpecs): Record<string, string> {
   const names = Object.keys(args);
   const named: Record<string, string> = {};
@@ -118,13 +118,13 @@ export function nameWords(words: readonly string[], args: ArgSpecs): Record<stri
   return named;
 }
 
-/** Most often the words are one text whose quotes were forgotten. */
+/** Most often the words are one text, and its quotes were forgotten. */
 function quoting(words: readonly string[], takes: number): string {
   if (takes === 0) return "";
   return `; if the last ones are one text, quote it: ${JSON.stringify(words.slice(takes - 1).join(" "))}`;
 }
 
-/** A lone `-` is a word: it stands for stdin or stdout. */
+/** A lone `-` is a word, because it means stdin or stdout. */
 export const isFlag = (token: string): boolean => token.startsWith("-") && token !== "-";
 
 /** `--name=value` → its two halves. */
@@ -135,7 +135,7 @@ export function splitInline(token: string): { spelling: string; inline: string |
     : { spelling: token.slice(0, at), inline: token.slice(at + 1) };
 }
 
-/** Every way to write a flag, with the flag's name. */
+/** Every spelling of every flag, with the flag's name. */
 export function spellings(flags: FlagSpecs): Map<string, string> {
   const nameBySpelling = new Map<string, string>();
   for (const [name, { alias }] of Object.entries(flags)) {

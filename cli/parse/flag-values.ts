@@ -13,10 +13,13 @@ type FlagValue<S extends FlagSpec> = S["kind"] extends "switch"
         ? string[]
         : string;
 
-/** Flags by name as their kinds' values; absent ones are absent. */
+/** The values of flags, by name and typed by kind; flags not given are absent. */
 export type FlagValues<F extends FlagSpecs> = { [K in keyof F]?: FlagValue<F[K]> };
 
-/** Reads the texts of the command line as values. JSON flags are read through `reader`, so that stdin is read once. */
+/**
+ * Converts the texts of the command line to values. It reads JSON flags through `reader`, so that stdin is read only
+ * once.
+ */
 export async function readFlagValues<F extends FlagSpecs>(
   textsByFlag: ReadonlyMap<string, string[]>,
   flags: F,
@@ -49,7 +52,7 @@ async function flagValue(name: string, spec: FlagSpec, texts: string[], reader: 
   }
 }
 
-/** A whole number that survives JSON; `label` names the place in the refusal. */
+/** Parses a whole number that JSON can represent exactly; `label` names the place in the error. */
 export function integerOf(label: string, text: string): number {
   const value = Number(text);
   if (!/^-?\d+$/.test(text) || !Number.isSafeInteger(value)) {

@@ -3,7 +3,7 @@ import { UsageError } from "../io/exit.ts";
 import { DEFAULT_ADDR, type Target } from "../io/target.ts";
 import type { FlagSpecs } from "./flag-parser.ts";
 
-/** Accepted by every command, before or after its words. */
+/** Every command accepts these flags, before or after its words. */
 export const GLOBAL_FLAGS = {
   addr: {
     kind: "text",
@@ -18,14 +18,16 @@ export const GLOBAL_FLAGS = {
   verbose: { kind: "switch", summary: "Show the HTTP exchange on stderr, without its secrets" },
 } as const satisfies FlagSpecs;
 
-/** What a command accepts, its own flags first; it may describe a global one in its own words. */
+/** The flags that a command accepts, its own first; it may describe a global one in its own words. */
 export const flagsOf = (leaf: { readonly flags: FlagSpecs } | undefined): FlagSpecs => ({
   ...leaf?.flags,
   ...GLOBAL_FLAGS,
   ...leaf?.flags,
 });
 
-/** What help shows of them: a command that calls no server has no use for the global ones, nor a stream for a timeout. */
+/**
+ * The flags that help shows: a command that calls no server does not need the global ones, and a stream needs no timeout.
+ */
 export function shownFlagsOf(
   leaf: { readonly flags: FlagSpecs; readonly routes: readonly unknown[]; readonly stream: boolean } | undefined,
 ): FlagSpecs {
@@ -65,7 +67,7 @@ function connectAddr(addr: string): string {
 
 function timeoutMsOf(text: string): number {
   const timeoutMs = parseDurationMs(text);
-  // Timers hold 31 bits of milliseconds.
+  // Timers take at most 31 bits of milliseconds.
   if (!timeoutMs || timeoutMs > 0x7fffffff) {
     throw new UsageError(`--timeout takes a duration such as 250ms, 30s or 5m, not ${JSON.stringify(text)}`);
   }

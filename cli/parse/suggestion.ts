@@ -1,4 +1,4 @@
-/** The known word that was probably meant, for the end of a refusal: `; did you mean space?`, or nothing. */
+/** The known word that was probably meant, as the end of an error: `; did you mean space?`, or an empty text. */
 export function didYouMean(word: string, known: readonly string[]): string {
   const wanted = word.toLowerCase();
   const near = known
@@ -10,7 +10,7 @@ export function didYouMean(word: string, known: readonly string[]): string {
   return meant === undefined ? "" : `; did you mean ${meant}?`;
 }
 
-/** Letters to change, put in or take out, or neighbours to swap, to make one word of the other. */
+/** The number of letters to change, insert or delete, or neighbours to swap, that turn one word into the other. */
 function distanceOf(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, column) => column)];
   for (let i = 1; i <= a.length; i++) {

@@ -94,7 +94,7 @@ describe("membership", () => {
       await exchange([owner, member]);
       await tell();
       expect(told).toEqual([proposed.id]);
-      // Whoever appended it may still hear that it stands there; another run does not.
+      // The process that appended the record may still learn that it counts; another run cannot.
       await owner.space.aclService.forgetUnnotifiedInVain();
       expect(owner.space.engine.store.unnotified.all()).toHaveLength(1);
       await owner.reopen();
@@ -129,7 +129,7 @@ describe("membership", () => {
       await member.write("c", "unseen");
       await remove(owner, account);
       await owner.write("d", "secret");
-      // Before it learns of its removal it writes on, under the old head and the old key.
+      // Before the member learns of its removal it keeps writing, under the old head and the old key.
       await member.write("e", "too late");
       await exchange([owner, member]);
       expect(await owner.values()).toEqual({ a: "shared", b: "in time", d: "secret" });
@@ -148,7 +148,7 @@ describe("membership", () => {
           expect(opener.open(change, object)).toHaveProperty("broken");
         }
       }
-      // Whoever comes anew, and whatever comes first, agrees.
+      // A device that joins later agrees, in whatever order the data arrives.
       const late = devices.open("late", devices.owner);
       for (const change of [...member.changes(), ...owner.changes()]) await late.ingest(change.bytes);
       await late.space.aclService.take(owner.chain());

@@ -39,7 +39,7 @@ interface AclServiceDeps {
   clock: Clock;
 }
 
-/** Builds the record by which the author of a proposal gives effect to it, unless it was decided otherwise meanwhile. */
+/** Builds the record by which the author of a proposal gives effect to it, unless it is superseded. */
 export const ownSequence =
   (pending: PendingRecord): AclBuild =>
   ({ state }) => {
@@ -48,7 +48,7 @@ export const ownSequence =
     return late ? [] : [{ op: "sequenced", pending: pending.bytes }];
   };
 
-/** Everything that moves a space's ACL. Records, keys, verdicts and waiting changes move in one transaction. */
+/** Everything that changes a space's ACL. Records, keys, verdicts and waiting changes are updated in one transaction. */
 export type AclService = ReturnType<typeof createAclService>;
 
 export function createAclService(deps: AclServiceDeps) {
@@ -72,7 +72,7 @@ export function createAclService(deps: AclServiceDeps) {
     timeMs: deps.clock.nowMs(),
   });
 
-  /** Brings what depends on the ACL in step with it. */
+  /** Updates what depends on the ACL. */
   const settle = (merge: AclMerge): AclConsequences | undefined => {
     if (merge.dropped) keys.keep(merge.dropped);
     if (!merge.move) return undefined;
@@ -88,7 +88,7 @@ export function createAclService(deps: AclServiceDeps) {
     return { result, ...(consequences ? { consequences } : {}) };
   };
 
-  /** Runs in one transaction and tells the listeners once it is durable. */
+  /** Runs in one transaction and notifies the listeners once it is durable. */
   const move = async <T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> => {
     let moved = false;
     const result = await engine.moveAcl((scope) => {
@@ -127,18 +127,19 @@ export function createAclService(deps: AclServiceDeps) {
   });
 
   return {
-    /** What builders see now. For reading; to act, use the functions here. */
+    /** What builders see now. Only for reading; to act, use the functions here. */
     context,
 
-    /** Takes in records of the log that somebody offers, in their order, from anything that is here on. */
+    /** Takes in records of the log that somebody offers, in their order. The first may follow any record that is here. */
     async take(records: readonly Uint8Array[]): Promise<AclMerge> {
       const [merged] = await takeOffers(await readOffers([records], acl.has));
       return merged!;
     },
 
     /**
-     * The same for records that anybody may have put one behind the other: each is judged by itself. In one transaction,
-     * and told once: nobody is to take an earlier state of a membership that ended, and began anew, for the present one.
+     * Does the same for records that anybody may have put one behind the other, so each is judged by itself. All are
+     * taken in one transaction with one notification: nobody may mistake an earlier state of a membership that ended and
+     * began again for the present one.
      */
     async takeEach(records: readonly Uint8Array[]): Promise<AclMerge[]> {
       const offers = await readOffers(
@@ -149,8 +150,8 @@ export function createAclService(deps: AclServiceDeps) {
     },
 
     /**
-     * Acts at once, without asking anybody: what an owner's device does when there is no network to put records in
-     * order. Undefined when nothing had to be done. Throws `acl.forbidden` for everybody else.
+     * Acts at once, without asking anybody: an owner's device does this when there is no network to put records in order.
+     * Resolves to undefined when nothing had to be done. Throws `acl.forbidden` for everybody else.
      */
     act: (build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> =>
       move((scope) => {
@@ -169,8 +170,9 @@ export function createAclService(deps: AclServiceDeps) {
       }),
 
     /**
-     * The record that would follow the head, not taken in: to be appended to the network's log behind what is here, and
-     * taken (`take`) once it stands there; built anew when somebody was faster. Undefined when nothing has to be done.
+     * Builds the record that would follow the head, without taking it in. The caller appends it to the network's log
+     * behind what is here and takes it in (`take`) once it stands there; when somebody was faster, the caller builds it
+     * again. Returns undefined when nothing has to be done.
      */
     draft(build: AclBuild, options?: ComposeOptions): AclMade | undefined {
       const now = context();
@@ -181,7 +183,7 @@ export function createAclService(deps: AclServiceDeps) {
     ...pending,
     ...unnotified,
 
-    /** Called after the ACL has moved. Answers how to stop. */
+    /** Calls the listener after the ACL has changed. Returns a function that stops it. */
     onMoved(listener: () => void): () => void {
       listeners.add(listener);
       return () => void listeners.delete(listener);

@@ -12,27 +12,27 @@ import type { EpochState } from "./reducer/state.ts";
 
 /** The read keys this account can open from the ACL. Refreshed when records were added. */
 export interface SpaceKeyRing extends KeyRing {
-  /** Opens what can be opened by now. Answers whether there is a key that was not there before. */
+  /** Opens every key that can be opened by now. Returns whether it found a new one. */
   refresh(): boolean;
-  /** Looks into epochs that are about to be in the log, one a step, so that `refresh` has little left to do. */
+  /** Opens the keys of epochs that are about to be in the log, one per step, so that `refresh` has little left to do. */
   lookAhead(epochs: readonly EpochState[]): Generator<void, void>;
   /**
-   * Stores what is known of these epochs' keys, sealed to the account: their branch of the log lost, and what was
-   * written under them must still open.
+   * Stores the known keys of these epochs, sealed to the account: their branch of the log lost, and what was written
+   * under them must still open.
    */
   keep(epochs: readonly EpochState[]): void;
   /** The key of an epoch that need not be in the log, if it was given to this account. */
   keyIn(epoch: EpochOp): Uint8Array | undefined;
-  /** Of the present epoch's place on the network; undefined while its key is not open here. */
+  /** The transport secret of the present epoch; undefined while its key is not open here. */
   transportSecret(): Uint8Array | undefined;
-  /** Ids (hex) of epochs whose author did not give what it claims to: our box, the key before, or the metadata key. */
+  /** Ids (hex) of epochs whose author did not give what it claims: our box, the previous key, or the metadata key. */
   broken(): readonly string[];
 }
 
 /** What the key of an epoch opens. */
 interface InsideEpoch {
   readonly hasItsMetadataKey: boolean;
-  /** The keys before it, in the order in which it names them; undefined for a lie. */
+  /** The previous keys, in the order in which the epoch names them; undefined for one that is false. */
   readonly previous: readonly (Uint8Array | undefined)[];
 }
 
@@ -45,17 +45,17 @@ export function createKeyRing(
 ): SpaceKeyRing {
   const keys = new Map<string, Uint8Array>();
   let broken = new Set<string>();
-  /** Epochs that give what they claim to: none of them is looked into again with each record. */
+  /** Epochs that give what they claim; they are not checked again with each record. */
   const sound = new WeakSet<EpochOp>();
   /** What was found in epochs that are not known to be in the log yet. */
   const foundAhead = new WeakMap<EpochOp, InsideEpoch>();
   const ownAhead = new WeakMap<EpochOp, Uint8Array>();
 
-  /** The key as it reaches us outside the log, or sealed to us in it. */
+  /** The key as it reaches us outside the log, or sealed to us in the log. */
   const openOwn = (entry: EpochState, index: number): Uint8Array | undefined => {
     if (index === 0 && header.kind === "derived") {
       const derived = ifKeyOf(derivedReadKey(account, header.name), entry.epoch.keyId);
-      if (derived) return derived; // else it is another account's, who shared it with us
+      if (derived) return derived; // otherwise the space is another account's, who shared the key with us
     }
     if (index === 0 && header.kind === "onetoone") {
       const secret = oneToOneSecret(account, header.pair);
@@ -75,7 +75,7 @@ export function createKeyRing(
     const before = keys.size;
     broken = new Set();
     const { epochs } = acl.state;
-    // Newest first: whoever holds an epoch's key opens those before it with it.
+    // Newest first: an epoch's key opens the keys of the epochs before it.
     for (let i = epochs.length - 1; i >= 0; i--) {
       const { epoch } = epochs[i]!;
       const name = bytesToHex(epoch.keyId);

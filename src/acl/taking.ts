@@ -14,29 +14,32 @@ interface Merged {
 interface TakingDeps {
   acl: AclLog;
   keys: SpaceKeyRing;
-  /** Runs in one transaction and tells who listens once it is durable. */
+  /** Runs in one transaction and notifies the listeners once it is durable. */
   move<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T>;
-  /** A write that moves nothing. */
+  /** Runs a write that does not change the ACL. */
   write<T>(run: () => T): Promise<T>;
   merge(offer: AclOffer, scope: WriteScope): Merged;
   settle(merge: AclMerge): AclConsequences | undefined;
 }
 
-/** So often records are judged ahead of the write that takes them while others come between; then they are judged in it. */
+/**
+ * How often records are judged ahead of the write that takes them when others come in between; after that they are judged
+ * in the write.
+ */
 const ATTEMPTS = 3;
 
 /**
- * Takes in what is offered, in one transaction and told once. What leaves the log is judged before, in slices, and of a long
- * offer what follows the log is judged and stored before, so that the transaction is short.
+ * Takes in the offered records in one transaction with one notification. To keep the transaction short, branches are
+ * judged beforehand in slices, and a long extension of the log is judged and stored beforehand.
  */
 export function createTaking({ acl, keys, move, write, merge, settle }: TakingDeps) {
-  /** One at a time: what is ahead of the log stands in one place. */
+  /** One at a time, because there is one place for records ahead of the log. */
   let last: Promise<unknown> = Promise.resolve();
 
   const takeAll = (offers: readonly AclOffer[]): Promise<AclMerge[]> =>
     move((scope) => joined(offers.map((offer) => merge(offer, scope))));
 
-  /** Undefined when something came between. */
+  /** Resolves to undefined when something came in between. */
   const takeBehind = (ahead: AclAhead, offers: readonly AclOffer[]): Promise<AclMerge[] | undefined> =>
     move((scope) => {
       const entered = acl.enter(ahead, scope);
@@ -62,18 +65,18 @@ export function createTaking({ acl, keys, move, write, merge, settle }: TakingDe
       }
       return takeAll(offers);
     });
-    last = taking.catch(() => {}); // told to whoever offered them
+    last = taking.catch(() => {}); // whoever offered them gets the error
     return taking;
   };
 }
 
-/** What became of an offer of which something went ahead; undefined of any other. */
+/** What became of an offer part of which went ahead; undefined for any other offer. */
 function mergedAhead({ records }: AclOffer, { faults }: AclAhead): Merged | undefined {
   const judged = records.filter((record) => faults.has(record));
   if (judged.length === 0) return undefined;
   const refusal = judged.map((record) => faults.get(record)).find((fault) => fault !== undefined);
   if (refusal === undefined) return { result: { kind: "extended", taken: judged.length } };
-  return { result: { kind: "refused", taken: judged.length - 1, refusal } }; // nothing follows what is refused
+  return { result: { kind: "refused", taken: judged.length - 1, refusal } }; // no record after a refused one is taken
 }
 
 function joined(merges: readonly Merged[]): { result: AclMerge[]; consequences?: AclConsequences } {

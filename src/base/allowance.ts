@@ -2,8 +2,8 @@ import { createRateLimit } from "./rate-limit.ts";
 import type { Timers } from "./timers.ts";
 
 /**
- * What somebody may cost: `burst` at once, then `perSecond`. Answers how to wait for one's turn; what costs more than there
- * ever is waits until there is all of it.
+ * Limits what each caller (`who`) may cost: `burst` at once, then `perSecond`. The function it returns resolves when
+ * there is enough for `cost`. A cost above `burst` waits until the whole burst is available.
  */
 export function createAllowance(
   timers: Timers,

@@ -2,7 +2,7 @@ const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 
 const valueByCode = new Int8Array(128).fill(-1);
 for (let value = 0; value < ALPHABET.length; value++) valueByCode[ALPHABET.charCodeAt(value)] = value;
-/** Ten bits at a time: two characters a look-up. */
+/** Encodes ten bits at a time: one look-up gives two characters. */
 const pairs = Array.from({ length: 1024 }, (_, bits) => ALPHABET[bits >> 5]! + ALPHABET[bits & 31]!);
 
 /** RFC 4648 § 6 base32, lower case, without padding (multibase `b`, without its prefix). */

@@ -1,12 +1,15 @@
 const ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
-/** Base58 costs the square of its length, so it is for ids and keys: longer input is refused. */
+/** The cost of base58 grows with the square of the length, so it is only for ids and keys: longer input is refused. */
 const MAX_BYTES = 256;
 const MAX_CHARS = 352;
 
 const valueByCode = new Int8Array(128).fill(-1);
 for (let value = 0; value < ALPHABET.length; value++) valueByCode[ALPHABET.charCodeAt(value)] = value;
 
-/** Base58 (Bitcoin alphabet) of at most 256 bytes; every leading zero byte is a `1`. */
+/**
+ * Encodes at most 256 bytes in base58 (Bitcoin alphabet); throws RangeError on more. Every leading zero byte becomes a
+ * `1`.
+ */
 export function bytesToBase58(bytes: Uint8Array): string {
   if (bytes.length > MAX_BYTES) throw new RangeError(`base58 takes at most ${MAX_BYTES} bytes, got ${bytes.length}`);
   let zeros = 0;

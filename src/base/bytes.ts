@@ -1,12 +1,14 @@
 /**
- * Bytes and their text forms. Every decoder is strict: it takes only what its encoder would have written, so one value
- * has one text, and answers `undefined` to anything else. Results are plain `Uint8Array`s that own their memory.
+ * Bytes and their text forms. Every decoder is strict: it accepts only what its encoder would have written, so one value
+ * has one text, and returns `undefined` for anything else. Results are plain `Uint8Array`s that own their memory.
  */
 
 const textEncoder = new TextEncoder();
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** UTF-8 of a text. Lone surrogates become U+FFFD, so check `isWellFormed()` first where texts must round-trip. */
+/**
+ * Encodes a text as UTF-8. Lone surrogates become U+FFFD, so check `isWellFormed()` first where texts must round-trip.
+ */
 export function utf8ToBytes(text: string): Uint8Array {
   return textEncoder.encode(text);
 }
@@ -24,7 +26,7 @@ export function bytesToHex(bytes: Uint8Array): string {
   return bytes.toHex();
 }
 
-/** Lower-case hex only. */
+/** Decodes lower-case hex only. */
 export function hexToBytes(text: string): Uint8Array | undefined {
   return text.length % 2 === 0 && /^[0-9a-f]*$/.test(text) ? Uint8Array.fromHex(text) : undefined;
 }
@@ -54,7 +56,8 @@ function decodeBase64(text: string, alphabet: "base64" | "base64url", omitPaddin
   } catch {
     return undefined;
   }
-  // The native decoder also takes white space, either padding and loose last bits; only our own spelling is accepted.
+  // The native decoder also accepts white space, padding of either kind and non-zero spare bits; we accept only our own
+  // spelling.
   return bytes.toBase64({ alphabet, omitPadding }) === text ? bytes : undefined;
 }
 
@@ -75,7 +78,7 @@ export function equalBytes(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && Buffer.compare(a, b) === 0;
 }
 
-/** Order by unsigned bytes, a prefix first: -1, 0 or 1. */
+/** Compares by unsigned bytes; a prefix comes first. Returns -1, 0 or 1. */
 export function compareBytes(a: Uint8Array, b: Uint8Array): number {
   return Buffer.compare(a, b);
 }

@@ -3,13 +3,13 @@ const BELOW = 2 ** 47;
 const DROPPED_BITS = 17n;
 
 /**
- * Tells whether a disk gave back what was stored: a text or bytes that differ in anything have another checksum, but for one
- * in 2^47. XXH3, for it is what costs least from here (under 0.1 µs for a document of 300 characters). It is no protection
- * against who means to deceive.
+ * Shows whether a disk gave back what was stored: a text or bytes that differ in anything have another checksum, except
+ * for one case in 2^47. It is XXH3, because that is the cheapest from JavaScript (under 0.1 µs for a document of 300
+ * characters). It does not protect against somebody who alters the data on purpose.
  */
 export const checksumOf = (stored: string | Uint8Array): number =>
   Number(BigInt(Bun.hash.xxHash3(stored)) >> DROPPED_BITS);
 
-/** Of something with a few numbers beside it, of which none can be another and leave the sum as it is. */
+/** Checksum of something together with a few numbers. No one of the numbers can change and leave the sum as it is. */
 export const checksumWith = (sum: number, ...numbers: readonly number[]): number =>
   numbers.reduce((total, number, index) => (total + number * (2 * index + 3)) % BELOW, sum);

@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs";
 
-/** On Linux the file that runs, whatever lies under its name by now. */
+/** On Linux this is the file that is running, even when another file has its name by now. */
 const RUNNING = "/proc/self/exe";
 
 /**
- * The command line of a child process that is this same program: `svc __name`. From source the entry is run by the
- * same Bun. An executable that was replaced while it runs has children of its own build: another one may say other things.
+ * The command line of a child process that is this same program: `svc __name`. When we run from source, the same Bun runs
+ * the entry. An executable that was replaced while it runs still starts children of its own build, because another build
+ * may speak another protocol.
  */
 export function childCommand(mode: `__${string}`): string[] {
   const executable = existsSync(RUNNING) ? RUNNING : process.execPath;

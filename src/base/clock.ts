@@ -1,4 +1,4 @@
-/** Time as it is passed in, so that tests can own it. */
+/** Time as a dependency, so that tests can control it. */
 export interface Clock {
   /** Unix milliseconds. */
   nowMs(): number;

@@ -25,7 +25,7 @@ export type CborValue =
 const MAX_DEPTH = 16;
 /** CIDv1, dag-cbor, sha2-256, 32 bytes; preceded by the 0x00 that tag 42 demands. */
 const LINK_PREFIX = Uint8Array.of(0x00, 0x01, 0x71, 0x12, 0x20);
-/** Characters of a text that is looked at one by one. */
+/** Texts up to this many characters are read one character at a time. */
 const SHORT_TEXT = 32;
 const text = new TextEncoder();
 const strictText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -117,14 +117,14 @@ function compareKeys(a: string, b: string): number {
   return a.length - b.length || (a < b ? -1 : a > b ? 1 : 0);
 }
 
-/** The one canonical encoding of a value. Throws RangeError on what the format does not hold (floats). */
+/** Encodes a value in its one canonical form. Throws RangeError on what the format does not hold (floats). */
 export function encodeCbor(value: CborValue): Uint8Array {
   const writer = new Writer();
   writer.value(value);
   return writer.take();
 }
 
-/** A list of which the items are made as they are encoded. */
+/** A list whose items are made while they are encoded. */
 export class LazyList {
   readonly length: number;
   readonly items: Iterable<CborValue>;
@@ -134,10 +134,10 @@ export class LazyList {
   }
 }
 
-/** Items of a list that are encoded in one step. */
+/** This many items of a list are encoded in one step. */
 const STEP_ITEMS = 32;
 
-/** Encodes a map of long lists, a few items a step, as `encodeCbor` does at once. */
+/** Encodes a map of long lists, a few items per step. The result is the same as that of `encodeCbor`. */
 export function* encodingLists(map: Readonly<Record<string, CborValue | LazyList>>): Generator<void, Uint8Array> {
   const writer = new Writer();
   const keys = Object.keys(map).sort(compareKeys);
@@ -170,7 +170,10 @@ function encodedKey(key: string): Uint8Array {
   return bytes;
 }
 
-/** A map of fixed keys, given in canonical order: what is encoded for every change need not be sorted every time. */
+/**
+ * Encodes a map with fixed keys, given in canonical order, so that what is encoded for every change is not sorted every
+ * time.
+ */
 export function encodeOrderedMap(keys: readonly string[], values: readonly CborValue[]): Uint8Array {
   const writer = new Writer();
   writer.head(5, keys.length);
@@ -181,7 +184,7 @@ export function encodeOrderedMap(keys: readonly string[], values: readonly CborV
   return writer.take();
 }
 
-/** What stands before a byte string of this length. */
+/** The bytes that precede a byte string of this length. */
 export function byteStringHead(length: number): Uint8Array {
   const writer = new Writer();
   writer.head(2, length);
@@ -191,7 +194,7 @@ export function byteStringHead(length: number): Uint8Array {
 class Reader {
   readonly bytes: Buffer;
   at = 0;
-  /** How many values may follow yet. */
+  /** How many more values may follow. */
   private left: number;
 
   constructor(bytes: Uint8Array, maxValues: number) {
@@ -235,7 +238,7 @@ class Reader {
     return this.bytes.subarray(this.at - count, this.at);
   }
 
-  /** Nearly all texts are short names of fields: those of ASCII are what they are in Latin-1, which is read in place. */
+  /** Nearly all texts are short field names. ASCII text is the same in Latin-1, which is read in place. */
   private text(count: number): string {
     this.need(count);
     const start = this.at;
@@ -315,8 +318,9 @@ function utf8(bytes: Uint8Array): string {
 }
 
 /**
- * Decodes exactly one canonical value; anything else (bad UTF-8, trailing bytes, other encodings of it) is a RangeError.
- * So is one of more values than `maxValues`, before they are made: an empty one takes a byte there and a hundred here.
+ * Decodes exactly one canonical value. Throws RangeError on anything else (bad UTF-8, trailing bytes, other encodings),
+ * and on more values than `maxValues` before it makes them: an empty value takes one byte in the input and a hundred in
+ * memory.
  */
 export function decodeCbor(bytes: Uint8Array, maxValues?: number): CborValue {
   const value = decodeCanonicalCbor(bytes, maxValues);
@@ -324,7 +328,7 @@ export function decodeCbor(bytes: Uint8Array, maxValues?: number): CborValue {
   return value;
 }
 
-/** The same for bytes that are known to be canonical. */
+/** Does the same for bytes that are known to be canonical. */
 export function decodeCanonicalCbor(bytes: Uint8Array, maxValues = Number.POSITIVE_INFINITY): CborValue {
   const reader = new Reader(bytes, maxValues);
   const value = reader.value(0);

@@ -1,9 +1,9 @@
 import { closeSync, fsyncSync, mkdirSync, openSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 
-/** Makes the names in a directory durable; what the files hold is their writers' matter. */
+/** Makes the names in a directory durable; whoever writes the files makes their content durable. */
 export function syncDirectory(path: string): void {
-  if (process.platform === "win32") return; // directories cannot be opened there, and the file system does it by itself
+  if (process.platform === "win32") return; // directories cannot be opened there, and the file system does this by itself
   const handle = openSync(path, "r");
   try {
     fsyncSync(handle);
@@ -13,8 +13,9 @@ export function syncDirectory(path: string): void {
 }
 
 /**
- * Makes a directory for its owner alone (0700), with those above it that are missing, and their names durable: a crash leaves
- * none of them half made, nor what is stored in them without a way to it. Answers whether it was made.
+ * Makes a directory that only its owner can use (0700), with the missing directories above it, and makes their names
+ * durable: a crash neither leaves one half made nor loses the path to what is stored in them. Returns whether it made the
+ * directory.
  */
 export function makeDurableDirectory(path: string): boolean {
   const first = mkdirSync(path, { recursive: true, mode: 0o700 });

@@ -1,6 +1,9 @@
 import { concatBytes, utf8ToBytes, writeUint32 } from "./bytes.ts";
 
-/** The fields in one row, each behind its length in four bytes (big-endian), so that no two lists of fields share bytes. */
+/**
+ * Concatenates the fields, each preceded by its length in four bytes (big-endian), so that no two lists of fields give
+ * the same bytes.
+ */
 export function frameFields(fields: readonly (string | Uint8Array)[]): Uint8Array {
   const framed: Uint8Array[] = [];
   for (const field of fields) {

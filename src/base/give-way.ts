@@ -2,21 +2,21 @@ import { FFIType, ptr } from "bun:ffi";
 import { setPriority } from "node:os";
 import { openLibc } from "./libc.ts";
 
-/** Bytes of the kernel's set of processors: 1,024 of them. */
+/** Bytes of the kernel's processor set, which has room for 1,024 processors. */
 const SET_BYTES = 128;
 
 /**
  * Lets this process give way to requests: it gets `priority` (`os.constants.priority`), and where there are several
- * processors, one is left to others. Priority alone lets somebody who wakes up wait for the end of a time slice, 3 to 4 ms,
- * once every processor computes. Holds for this thread and those it starts from now on. Elsewhere than on Linux with the GNU
- * libc, priority is all there is.
+ * processors it leaves one to others. Priority alone is not enough: when every processor is busy, a process that wakes up
+ * waits for the end of a time slice, 3 to 4 ms. Applies to this thread and to those it starts from now on. On anything
+ * but Linux with the GNU libc, only the priority is set.
  */
 export function giveWay(priority: number): void {
   setPriority(0, priority);
   leaveOneProcessor();
 }
 
-/** sched_setaffinity(2) with the set that it has, without its first processor. */
+/** Calls sched_setaffinity(2) with the current set without its first processor. */
 function leaveOneProcessor(): void {
   const args = [FFIType.i32, FFIType.u64, FFIType.ptr] as const;
   const libc = openLibc({

@@ -1,4 +1,4 @@
-/** Branded id types. An id is made in one place and passed on as its brand, so that two kinds are never confused. */
+/** Branded id types. An id is made in one place and passed on with its brand, so that two kinds are never confused. */
 type Brand<T, Name extends string> = T & { readonly __brand: Name };
 
 /** CIDv1 (dag-cbor, sha2-256) in base32 of a space's signed header. */

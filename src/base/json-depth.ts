@@ -1,6 +1,6 @@
-/** Depth of JSON texts, told before anything recursive meets their values. */
+/** Measures how deep JSON texts nest, before anything recursive handles their values. */
 
-/** Whether brackets outside strings nest deeper than `limit`; valid JSON shorter than twice the limit cannot. */
+/** Returns whether brackets outside strings nest deeper than `limit`; valid JSON shorter than twice the limit cannot. */
 export function exceedsDepth(text: string, limit: number): boolean {
   if (text.length <= 2 * limit) return false;
   let depth = 0;

@@ -1,6 +1,6 @@
 import { dlopen, type FFIFunction } from "bun:ffi";
 
-/** Functions of the GNU C library; undefined where there is none: elsewhere than on Linux, or with another libc. */
+/** Opens functions of the GNU C library; returns undefined where there is none (not Linux, or another libc). */
 export function openLibc<Functions extends Record<string, FFIFunction>>(functions: Functions) {
   if (process.platform !== "linux") return undefined;
   try {

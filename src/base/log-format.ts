@@ -7,14 +7,14 @@ export interface LogLine {
   readonly fields: LogFields;
 }
 
-/** Names under which secrets travel: their values never reach a line, whoever logs them. */
+/** Names of fields that carry secrets: their values never appear in a line, whoever logs them. */
 const SECRET_NAME =
   /mnemonic|passkey|password|secret|token$|authorization|cookie|entropy|seed|privatekey|readkey|enckey|spacekey/i;
 const REDACTED = "[redacted]";
 
 const COLORS: Readonly<Record<LogLevel, number>> = { debug: 90, info: 36, warn: 33, error: 31 };
 
-/** One line (with a stack: several), line break included. */
+/** Formats a log line, line break included. With a stack it is several lines. */
 export function formatLine(line: LogLine, format: LogFormat): string {
   return format === "json" ? jsonLine(line) : textLine(line, format === "colorized");
 }
@@ -41,7 +41,7 @@ function textValue(value: unknown): string {
   return JSON.stringify(value, replaceUnprintable) ?? String(value);
 }
 
-/** A message is one line whatever it quotes: nobody writes lines of their own into the log. */
+/** A message stays one line whatever it quotes, so that nobody can inject lines into the log. */
 function oneLine(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is being taken out.
   return text.replace(/[\x00-\x1f\x7f\x9b]/g, (character) => JSON.stringify(character).slice(1, -1));
@@ -60,7 +60,7 @@ function replaceUnprintable(name: string, value: unknown): unknown {
   return value;
 }
 
-/** The stack with those of its causes. */
+/** The stack, followed by the stacks of its causes. */
 function stackOf(error: Error): string {
   const own = error.stack ?? `${error.name}: ${error.message}`;
   return error.cause instanceof Error && error.cause !== error ? `${own}\ncaused by ${stackOf(error.cause)}` : own;

@@ -16,7 +16,7 @@ export interface LogOptions {
   readonly clock: Clock;
 }
 
-/** The log of a process. Lines below `level` cost a comparison. */
+/** Creates the log of a process. A line below `level` costs only a comparison. */
 export function createLog(options: LogOptions): Log {
   return new Writer(options, LOG_LEVELS.indexOf(options.level), {});
 }
@@ -68,7 +68,7 @@ class Writer implements Log {
   }
 }
 
-/** Standard error; colours only where they are wanted and NO_COLOR does not forbid them. */
+/** Writes to standard error; in colour only where that is wanted and NO_COLOR does not forbid it. */
 export function stderrOutput(
   format: LogFormat | undefined,
   env: Readonly<Record<string, string | undefined>>,
@@ -78,7 +78,7 @@ export function stderrOutput(
   return { format: colorless ? "plaintext" : wanted, write: (text) => writeFully(2, text) };
 }
 
-/** A file that lines are appended to; made 0600 if it is not there. Throws what opening it throws. */
+/** A file to which lines are appended; it is created with mode 0600 if missing. Throws what opening it throws. */
 export function fileOutput(path: string, format: LogFormat | undefined): LogOutput & Disposable {
   const fd = openSync(path, "a", 0o600);
   return {
@@ -88,13 +88,17 @@ export function fileOutput(path: string, format: LogFormat | undefined): LogOutp
   };
 }
 
-/** Writes at once, so that the last words of a dying process are there. A log nobody can take is not worth dying for. */
+/**
+ * Writes synchronously, so that the last lines of a dying process arrive. A failure to write the log does not end the
+ * process.
+ */
 function writeFully(fd: number, text: string): void {
   const bytes = Buffer.from(text);
   try {
     for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at);
   } catch (error) {
-    // The reader has gone (EPIPE), does not keep up (EAGAIN), or the disk is full: there is no place left to say so.
+    // The reader is gone (EPIPE) or too slow (EAGAIN), or the disk is full or broken: there is nowhere left to report
+    // that.
     if (!["EPIPE", "EAGAIN", "ENOSPC", "EIO"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
   }
 }

@@ -1,8 +1,8 @@
 const SAMPLE_MS = 50;
 
-/** How late timers of this thread are, for work that steps back while others are waiting. */
+/** Measures how late the timers of this thread fire, for work that holds back while others wait. */
 export interface LoopLag {
-  /** Milliseconds, of the last moments. */
+  /** Milliseconds, over the last moments. */
   ms(): number;
   stop(): void;
 }

@@ -1,16 +1,16 @@
 import { randomUUID } from "node:crypto";
 import { chmodSync, closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 
-/** A directory for native libraries that were taken out of the executable: its owner's alone. */
+/** Makes a directory, which only its owner can read, for native libraries that are extracted from the executable. */
 export function makeLibraryDirectory(path: string): void {
   mkdirSync(path, { recursive: true, mode: 0o700 });
   chmodSync(path, 0o700);
 }
 
 /**
- * Puts a native library in its place, whole: a truncated one kills the process with SIGBUS, a planted one runs as us. A crash
- * leaves at most a `.tmp` file, which nothing loads. `isThere` says whether it is in its place by now: another process may
- * have put it there first (Windows refuses to replace a loaded one).
+ * Puts a native library in its place, complete: a truncated one would kill the process with SIGBUS, and a planted one
+ * would run with our rights. A crash leaves at most a `.tmp` file, which nothing loads. `isThere` returns whether the
+ * library is in place: another process may have put it there first (Windows refuses to replace a loaded one).
  */
 export function putLibrary(path: string, bytes: Uint8Array, isThere: () => boolean): void {
   const temporary = `${path}.${randomUUID()}.tmp`;

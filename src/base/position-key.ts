@@ -7,15 +7,15 @@
  */
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const BASE = DIGITS.length;
-/** 62^4: about 15 million keys at one place before two of them are likely to meet by chance in one of a thousand tries. */
+/** 62^4: about 15 million endings. Of 170 keys made at one place, two are the same in one case of a thousand. */
 const JITTER_DIGITS = 4;
-/** A key that would become longer is not made: its neighbours want new keys. */
+/** A longer key is not made; its neighbours get new keys instead. */
 export const MAX_KEY_CHARS = 120;
 
 /** Uniform in [0, 1). */
 export type Random = () => number;
 
-/** Order of keys by their UTF-8 bytes: negative, 0 or positive. */
+/** Compares keys by their UTF-8 bytes: negative, 0 or positive. */
 export function compareKeys(a: string, b: string): number {
   const length = Math.min(a.length, b.length);
   for (let i = 0; i < length; i++) {
@@ -26,19 +26,19 @@ export function compareKeys(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** UTF-16 order with surrogates above the rest of their plane: the order of UTF-8 bytes. */
+/** Orders UTF-16 units with surrogates above the rest of their plane, which is the order of UTF-8 bytes. */
 function byteRank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x2000 : unit >= 0xe000 ? unit - 0x800 : unit;
 }
 
 /**
- * A key after `before` and before `after`; an absent bound is open. Undefined when nothing fits: the bounds are equal or
- * the wrong way round, no key of printable digits lies between them, or it would pass `MAX_KEY_CHARS`.
+ * Makes a key between `before` and `after`; an absent bound is open. Returns undefined when nothing fits: the bounds are
+ * equal or in the wrong order, no key of printable digits lies between them, or it would exceed `MAX_KEY_CHARS`.
  */
 export function keyBetween(before: string | undefined, after: string | undefined, random: Random): string | undefined {
   const key = makeKey(before, after, random);
   if (key === undefined || key.length > MAX_KEY_CHARS) return undefined;
-  // The bounds may be anything, so the result is proved rather than trusted.
+  // The bounds may be anything, so the result is checked.
   if (before !== undefined && compareKeys(before, key) >= 0) return undefined;
   if (after !== undefined && compareKeys(key, after) >= 0) return undefined;
   return key;
@@ -88,7 +88,7 @@ function spreadBetween(
   random: Random,
 ): string[] | undefined {
   const keys = new Array<string>(count);
-  // Open above: counting up keeps the keys short.
+  // Open above: counting up keeps keys short.
   if (after === undefined) {
     let last = before;
     for (let i = 0; i < count; i++) {
@@ -112,13 +112,13 @@ function spreadBetween(
 /** New keys for inserted items, and for neighbours that had to give way. */
 export interface KeyPlan {
   readonly keys: string[];
-  /** Existing keys to replace: index into the given keys → new key. Empty as a rule. */
+  /** Existing keys to replace, as index into the given keys → new key. Usually empty. */
   readonly moved: ReadonlyMap<number, string>;
 }
 
 /**
- * Keys for `count` items to be inserted before `index` of a list whose keys are given in its order. Where they do not
- * fit, a growing stretch of neighbours gets new keys too; never fails.
+ * Makes keys for `count` items to be inserted before `index` of a list whose keys are given in its order. Where they do
+ * not fit, it also gives new keys to a growing stretch of neighbours, so it never fails.
  */
 export function planKeys(existing: readonly string[], index: number, count: number, random: Random): KeyPlan {
   if (count === 0) return { keys: [], moved: new Map() };
@@ -127,7 +127,7 @@ export function planKeys(existing: readonly string[], index: number, count: numb
     const to = Math.min(existing.length, index + reach);
     const all = keysBetween(existing[from - 1], existing[to], count + (to - from), random);
     if (!all) {
-      // With both ends open something always fits.
+      // With both ends open there is always room.
       if (from === 0 && to === existing.length) throw new Error("no position keys between open bounds");
       continue;
     }
@@ -139,8 +139,8 @@ export function planKeys(existing: readonly string[], index: number, count: numb
 }
 
 /**
- * Keys for a whole list in its order, of which some have theirs (`undefined`: to be made). Existing keys stay unless
- * nothing fits beside them.
+ * Completes the keys of a whole list, in its order; `undefined` marks a key to be made. Existing keys stay unless nothing
+ * fits beside them.
  */
 export function fillKeys(list: readonly (string | undefined)[], random: Random): string[] {
   const filled = [...list];
@@ -158,7 +158,7 @@ export function fillKeys(list: readonly (string | undefined)[], random: Random):
   return filled as string[];
 }
 
-/** Fills [start, end) of a list, in which other places may be empty too, at the cost of its neighbours' keys. */
+/** Fills [start, end) of a list, whose other places may be empty too. Neighbours get new keys where necessary. */
 function giveWay(list: (string | undefined)[], start: number, end: number, random: Random): void {
   const places = [...list.keys()].filter((place) => list[place] !== undefined);
   const index = places.filter((place) => place < start).length;
@@ -180,7 +180,7 @@ function makeKey(before: string | undefined, after: string | undefined, random: 
   const high = wholePart(after);
   if (low !== undefined && high !== undefined && compareKeys(low, high) < 0) {
     const next = increment(low);
-    // A whole number lies between the two.
+    // There is a whole number between the two.
     if (next !== undefined && compareKeys(next, high) < 0) return next + jitter(random);
   }
   return fractionBetween(before, after, random);
@@ -190,7 +190,7 @@ function keyAfter(before: string, random: Random): string {
   const whole = wholePart(before);
   const next = whole === undefined ? undefined : increment(whole);
   if (next !== undefined) return next + jitter(random);
-  // A foreign key: below all of ours, or to be stepped over digit by digit.
+  // This is a foreign key: it is below all of ours, or it has to be passed digit by digit.
   if (compareKeys(before, "a0") < 0) return `a0${jitter(random)}`;
   return stepOver(before) + jitter(random);
 }
@@ -202,9 +202,10 @@ function keyBefore(after: string, random: Random): string | undefined {
   return previous === undefined ? undefined : previous + jitter(random);
 }
 
-/** A short key that comes after a foreign one at or above `a0`. */
+/** Returns a short key that comes after a foreign one at or above `a0`. */
 function stepOver(key: string): string {
-  // Characters beyond our digits cannot be raised, only followed; so too the highest digit where nothing else is left.
+  // A character above our digits cannot be raised, only extended. The same goes for the highest digit where nothing else
+  // is left.
   for (const highest of [0x7b, 0x7a]) {
     let high = 0;
     while (high < key.length && key.charCodeAt(high) >= highest) high++;
@@ -215,7 +216,7 @@ function stepOver(key: string): string {
   return key;
 }
 
-/** The whole part above a key whose first letter announces one, though its digits are missing or foreign. */
+/** The whole part above a key whose first letter announces a length, but whose digits are missing or foreign. */
 function raiseForeign(key: string): string | undefined {
   let whole = key[0]!;
   const length = 1 + (wholeLength(whole) ?? 0);
@@ -232,7 +233,7 @@ function raiseForeign(key: string): string | undefined {
   return increment(whole);
 }
 
-/** Digits of the whole part that begins with this letter; undefined for another character. */
+/** How many digits the whole part has that begins with this letter; undefined for another character. */
 function wholeLength(head: string | undefined): number | undefined {
   if (head === undefined) return undefined;
   if (head >= "a" && head <= "z") return head.charCodeAt(0) - 0x60;
@@ -240,7 +241,7 @@ function wholeLength(head: string | undefined): number | undefined {
   return undefined;
 }
 
-/** The whole part of a key of ours; undefined for a foreign one. */
+/** The whole part of one of our keys; undefined for a foreign key. */
 function wholePart(key: string): string | undefined {
   const digits = wholeLength(key[0]);
   if (digits === undefined || key.length < 1 + digits) return undefined;
@@ -281,8 +282,8 @@ function decrement(whole: string): string | undefined {
 }
 
 /**
- * A key between two strings, digit by digit: follows the lower bound (or, once past it, the upper one) until a digit
- * fits strictly between. It is taken near the lower bound, because text grows downwards: what is inserted next
+ * Makes a key between two strings, digit by digit: it follows the lower bound (or, once past it, the upper one) until a
+ * digit fits strictly between them. The digit is close to the lower bound, because text grows downwards: the next insert
  * comes after this one more often than before it.
  */
 function fractionBetween(before: string, after: string, random: Random): string | undefined {
@@ -324,7 +325,7 @@ function digitsBelow(code: number): number {
   return index;
 }
 
-/** Random digits; the last is not the lowest, below which nothing would fit. */
+/** Random digits. The last one is not the lowest digit, because nothing would fit below that. */
 function jitter(random: Random): string {
   let text = "";
   for (let i = 0; i < JITTER_DIGITS; i++) {

@@ -1,12 +1,12 @@
-/** Small requests are served from one batch: a call to the system's generator costs more than the bytes. */
+/** One batch serves many small requests, because a call to the system's generator costs more than the bytes. */
 const POOL_BYTES = 4096;
-/** `getRandomValues` gives at most this much a call. */
+/** `getRandomValues` returns at most this many bytes per call. */
 const MAX_CALL_BYTES = 65_536;
 
 const pool = new Uint8Array(POOL_BYTES);
 let used = POOL_BYTES;
 
-/** `length` bytes from the system's cryptographic generator, in memory of their own. */
+/** Returns `length` bytes from the system's cryptographic generator, in memory of their own. */
 export function randomBytes(length: number): Uint8Array {
   const bytes = new Uint8Array(length);
   fillRandom(bytes);
@@ -27,6 +27,6 @@ export function fillRandom(target: Uint8Array): void {
   }
   const end = used + target.length;
   target.set(pool.subarray(used, end));
-  pool.fill(0, used, end); // handed out once, kept nowhere else
+  pool.fill(0, used, end); // bytes are handed out once and kept nowhere else
   used = end;
 }

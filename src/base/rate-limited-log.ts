@@ -1,13 +1,13 @@
 import type { Log, LogFields } from "./log.ts";
 
-/** A subject is spoken of again after this long, should there be reason to. */
+/** After this long a subject may be logged again. */
 const AGAIN_MS = 10 * 60_000;
-/** Lines in that time, whatever their subjects: whoever causes them can often make up subjects, too. */
+/** Most lines in that time over all subjects, because whoever causes the lines can often invent subjects too. */
 const LINES_MAX = 100;
 
 /**
- * Warns of what others cause as often as they like: once a subject, then not for ten minutes, with the number of times it
- * was kept back. Bounded in lines and in memory.
+ * Logs warnings that others can cause as often as they like: one line per subject, then none for ten minutes; the next
+ * line says how many were suppressed. Lines and memory are bounded.
  */
 export interface RateLimitedLog {
   warn(subject: string, message: string, fields?: LogFields): void;

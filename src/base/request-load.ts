@@ -1,12 +1,12 @@
 const WINDOW_MS = 100;
-/** Requests in a window that are many: a hundred a second. A page and its reader make fewer. */
+/** This many requests in one window count as many: a hundred a second. A page and its reader make fewer. */
 const MANY = 10;
 
-/** Whether many requests come in, for work that steps back meanwhile. */
+/** Shows whether many requests are coming in, for work that holds back meanwhile. */
 export interface RequestLoad {
-  /** A request has come in. */
+  /** Counts a request that has come in. */
   note(): void;
-  /** Whether a hundred a second came in of late. */
+  /** Returns whether requests have recently come in at a hundred a second. */
   isHigh(): boolean;
 }
 

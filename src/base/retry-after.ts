@@ -2,8 +2,8 @@ const SECOND_MS = 1_000;
 const HOUR_MS = 60 * 60_000;
 
 /**
- * Milliseconds of a Retry-After header, in seconds or as a date. At least a second, so that nobody can have us ask without a
- * pause, and at most an hour; undefined for what is neither.
+ * Reads a Retry-After header, given in seconds or as a date, as milliseconds. The result is at least a second, so that
+ * nobody can make us ask without a pause, and at most an hour; undefined for anything else.
  */
 export function retryAfterMs(header: string | null | undefined, nowMs: number): number | undefined {
   if (!header) return undefined;

@@ -1,6 +1,9 @@
 import type { Log } from "./log.ts";
 
-/** Work in the background. `stop` resolves when nothing of it runs any more; both are called once at most. */
+/**
+ * Work in the background. `stop` resolves when nothing of it runs any more. `start` and `stop` are each called at most
+ * once.
+ */
 export interface Service {
   readonly name: string;
   start(): void | Promise<void>;
@@ -9,11 +12,13 @@ export interface Service {
 
 /** The background work of a process, started in the order it was added and stopped in reverse. */
 export interface Services {
-  /** Answers what it was given, so that adding stands where it is made. */
+  /** Returns the service it was given, so that it can be created and added in one expression. */
   add<T extends Service>(service: T): T;
-  /** Starts those that were added, one after the other. One that fails to start is logged, and the others go on. */
+  /**
+   * Starts the added services one after the other. A service that fails to start is logged, and the others still start.
+   */
   startAll(): Promise<void>;
-  /** Stops all that were added, started or not. None keeps the others from stopping. */
+  /** Stops all added services, started or not. A failure of one does not keep the others from stopping. */
   stopAll(): Promise<void>;
 }
 

@@ -1,10 +1,11 @@
 /**
- * Work by key, one run of each at a time: a call gets a run that begins after it, and calls during a run share the next.
+ * Runs work by key, one run per key at a time: a call gets a run that begins after it, and all calls during a run share
+ * the next.
  */
 export interface SingleFlight {
   run(key: string, work: () => Promise<void>): Promise<void>;
   running(key: string): boolean;
-  /** Resolves when what runs and waits now has ended, however. */
+  /** Resolves when everything that runs or waits now has ended, in success or failure. */
   settled(): Promise<void>;
 }
 

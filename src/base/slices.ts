@@ -1,7 +1,7 @@
-/** Everything else gets its turn after this long. */
+/** After this long everything else gets a turn. */
 const SLICE_MS = 4;
 
-/** Goes through the steps of `work` in slices of a few milliseconds, and answers what it returns. */
+/** Runs the steps of `work` in slices of a few milliseconds and resolves to what it returns. */
 export async function inSlices<T>(work: Iterator<void, T>): Promise<T> {
   for (let until = performance.now() + SLICE_MS; ; ) {
     const step = work.next();
@@ -12,7 +12,10 @@ export async function inSlices<T>(work: Iterator<void, T>): Promise<T> {
   }
 }
 
-/** Goes through them without a pause: of work that is known to be short, or that nothing may come between. */
+/**
+ * Runs the steps without a pause, for work that is known to be short or that must not be interrupted. Returns what it
+ * returns.
+ */
 export function atOnce<T>(work: Iterator<void, T>): T {
   for (;;) {
     const step = work.next();

@@ -1,9 +1,9 @@
-/** Waiting as it is passed in, so that tests can own it. */
+/** Waiting as a dependency, so that tests can control it. */
 export interface Timers {
-  /** Milliseconds since some moment; never goes back. */
+  /** Milliseconds since some fixed moment; never goes back. */
   elapsedMs(): number;
   sleep(ms: number): Promise<void>;
-  /** Calls once, after so long. Answers how to call it off. */
+  /** Calls `run` once, after `ms`. Returns a function that cancels it. */
   after(ms: number, run: () => void): () => void;
 }
 

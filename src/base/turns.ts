@@ -1,6 +1,6 @@
 /**
- * Work that comes in pieces from several sides at once: one piece in each turn of the event loop, and no more than a share of
- * its time, so that all else has the rest.
+ * Shares the event loop among work that comes in pieces from several sides: one piece per turn of the loop, and only a
+ * share of its time, so that everything else has the rest.
  */
 export interface Turns {
   join(): Participant;
@@ -9,17 +9,19 @@ export interface Turns {
 }
 
 export interface Participant extends Disposable {
-  /** Resolves when it is this one's turn; at once while nobody else takes part. */
+  /**
+   * Resolves when it is this participant's turn. Returns undefined while nobody else takes part: the turn is immediate.
+   */
   turn(): Promise<void> | undefined;
 }
 
-/** Less than this is not worth a timer. */
+/** A shorter wait is not worth a timer. */
 const TIMER_MS = 1;
-/** What seems to have taken longer was not this work alone: a commit may have come between. */
+/** A piece that seems to have taken longer was not alone: a commit may have run in between. */
 const LONGEST_MS = 2;
 
 interface TurnsOptions {
-  /** How much of the loop's time the work may take at the moment, above 0 and below 1. Default: half. */
+  /** The share of the loop's time that the work may take at the moment, above 0 and below 1. Default: half. */
   readonly share?: () => number;
   readonly elapsedMs?: () => number;
 }
@@ -28,7 +30,7 @@ export function createTurns({ share = () => 1 / 2, elapsedMs = () => performance
   const waiting: (() => void)[] = [];
   let participants = 0;
   let scheduled = false;
-  /** How long the loop is still to be left to others for the pieces that there were. */
+  /** For how long the loop must still be left to others, for the pieces so far. */
   let owedMs = 0;
   let endedMs = elapsedMs();
 
@@ -43,10 +45,10 @@ export function createTurns({ share = () => 1 / 2, elapsedMs = () => performance
     const startedMs = elapsedMs();
     owedMs = Math.max(0, owedMs - (startedMs - endedMs));
     waiting.shift()?.();
-    // A piece is over by the next turn.
+    // A piece is over by the next turn of the loop.
     setImmediate(() => {
       endedMs = elapsedMs();
-      // What the loop is left for each millisecond that the piece took.
+      // How long the loop is left alone for each millisecond of a piece.
       const rest = 1 / share() - 1;
       owedMs = Math.min(rest * LONGEST_MS, owedMs + rest * (endedMs - startedMs));
       schedule();

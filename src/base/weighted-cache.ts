@@ -1,14 +1,16 @@
-/** Values by key, those used last, up to a total weight. The newest always stays, however heavy it is. */
+/**
+ * Values by key; it keeps the most recently used ones up to a total weight. The newest always stays, however heavy it is.
+ */
 export interface WeightedCache<V> {
   get(key: string): V | undefined;
-  /** Keeps a value in place of the key's last one. */
+  /** Stores a value for the key and replaces the previous one. */
   keep(key: string, value: V, weight: number): void;
-  /** Forgets every key that begins so. */
+  /** Drops every key that begins with the prefix. */
   dropPrefix(prefix: string): void;
 }
 
 export function createWeightedCache<V>(limit: number): WeightedCache<V> {
-  // A Map iterates in the order of insertion: the first key is the one that was used longest ago.
+  // A Map iterates in the order of insertion, so its first key is the least recently used.
   const entries = new Map<string, { value: V; weight: number }>();
   let total = 0;
 

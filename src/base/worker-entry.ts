@@ -1,7 +1,7 @@
 /**
- * The specifier for `new Worker(…)` of an entry `src/**\/<name>-worker.ts`, given from the project's root. build.ts
- * makes every such file an entry of its own; in the executable it lies under the bundle's root, from source where it
- * is written. Neither form depends on the importing module or the working directory.
+ * The specifier for `new Worker(…)` of an entry `src/**\/<name>-worker.ts`, given from the project's root. build.ts makes
+ * every such file an entry of its own. In the executable the entry is under the bundle's root; from source it is where
+ * the file is. Neither form depends on the importing module or the working directory.
  */
 export function workerEntry(path: `src/${string}-worker.ts`): string {
   return Bun.isStandaloneExecutable ? `./${path}` : new URL(`../../${path}`, import.meta.url).href;

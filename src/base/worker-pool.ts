@@ -1,4 +1,4 @@
-/** A worker died, failed or gave no answer in time. What it was to do may be done again. */
+/** A worker died, failed or did not answer in time. The caller may try the request again. */
 export class WorkerLost extends Error {}
 
 /** Nobody waits for the answer any more, or the pool was closed. */
@@ -6,20 +6,22 @@ export class WorkerRefused extends Error {}
 
 export interface WorkerPoolOptions {
   readonly spawn: () => Worker;
-  /** Workers at most; each is a thread of its own. */
+  /** Most workers at once; each is a thread. */
   readonly size: number;
-  /** An unused worker is given up after this long. */
+  /** An unused worker is ended after this long. */
   readonly idleMs: number;
-  /** A worker that has not answered for this long is ended; it rejects with WorkerLost. Never when absent. */
+  /**
+   * A worker that does not answer within this time is ended, and its request rejects with WorkerLost. Absent: no limit.
+   */
   readonly deadlineMs?: number;
 }
 
 /**
- * Threads that answer one request at a time each: the entry posts one message for every message it gets. They start when
- * first needed and end when unused.
+ * A pool of threads, each of which answers one request at a time: the entry posts one message for every message it gets.
+ * Threads start when first needed and end when unused.
  */
 export interface WorkerPool<Request, Reply> {
-  /** Rejects with WorkerLost or WorkerRefused. `isWanted` is asked when its turn has come. */
+  /** Rejects with WorkerLost or WorkerRefused. `isWanted` is called when the request's turn has come. */
   run(request: Request, options?: { transfer?: ArrayBuffer[]; isWanted?: () => boolean }): Promise<Reply>;
   close(): void;
 }
@@ -35,7 +37,7 @@ interface Pending<Request, Reply> {
 interface PoolWorker<Request, Reply> {
   readonly worker: Worker;
   current: Pending<Request, Reply> | undefined;
-  /** While idle when it is given up, while busy when it is given up on. */
+  /** In an idle worker: when it is ended as unused. In a busy one: when it is ended for being late. */
   timer: ReturnType<typeof setTimeout> | undefined;
 }
 
@@ -58,7 +60,7 @@ export function createWorkerPool<Request, Reply>(options: WorkerPoolOptions): Wo
     const pending = one.current;
     retire(one);
     pending?.reject(new WorkerLost(why));
-    // Whoever lost it hears of it first, and may no longer want the next.
+    // The caller whose worker was lost hears of it first, and may no longer want its next request.
     setImmediate(() => {
       const next = closed || workers.length >= size ? undefined : nextWanted();
       if (next) begin(start(), next);

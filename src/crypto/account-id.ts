@@ -18,7 +18,10 @@ export function accountIdOf(publicKey: Uint8Array): AccountId {
   return bytesToBase58(bytes) as AccountId;
 }
 
-/** The public key in an account id, or undefined: misspelt, of another version, or a key that is not admissible. */
+/**
+ * The public key in an account id, or undefined when the id is misspelt or of another version, or the key is not
+ * admissible.
+ */
 export function parseAccountId(text: string): Uint8Array | undefined {
   const bytes = base58ToBytes(text);
   if (bytes?.length !== ACCOUNT_ID_BYTES || bytes[0] !== VERSION) return undefined;

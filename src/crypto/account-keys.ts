@@ -3,17 +3,17 @@ import { deriveKey } from "./derive.ts";
 import { entropyToMnemonic, mnemonicToSeed } from "./mnemonic.ts";
 import { deriveSlip10 } from "./slip10.ts";
 
-/** Derivation index of new accounts; 0 restores those of the other scheme, along the same path. */
+/** Derivation index of new accounts; index 0 restores accounts of the other scheme, along the same path. */
 export const DEFAULT_ACCOUNT_INDEX = 1;
 const MAX_ACCOUNT_INDEX = 2 ** 31 - 1;
 /** SLIP-0044 coin type. */
 const COIN_TYPE = 2046;
 
-/** Which of an account's own secrets; each is the same on every device of the account. */
+/** Names one of an account's own secrets; each is the same on every device of the account. */
 export type AccountSecretLabel = "tech-space" | `derived-space/${string}` | "network" | "p2p" | "inbox" | "push";
 
 /**
- * The 32-byte Ed25519 seed of an account's signing key: BIP-39 seed of the entropy, then SLIP-0010 at
+ * Derives the 32-byte Ed25519 seed of an account's signing key: BIP-39 seed of the entropy, then SLIP-0010 at
  * m/44'/2046'/index'/0'. Costs a few milliseconds (PBKDF2). Refuses an index outside 0 … 2^31 − 1.
  */
 export async function deriveAccountSeed(entropy: Uint8Array, index: number): Promise<Uint8Array> {
@@ -31,8 +31,8 @@ export function checkAccountIndex(index: number): void {
 }
 
 /**
- * A 32-byte secret of the account for one purpose, by HKDF-SHA256 from its signing seed: a read key, or an Ed25519 seed
- * for a protocol of its own, so that the account key never signs what a stranger chose.
+ * Derives a 32-byte secret of the account for one purpose, by HKDF-SHA256 from its signing seed: a read key, or the
+ * Ed25519 seed of a separate protocol, so that the account key never signs what a stranger chose.
  */
 export function deriveAccountSecret(accountSeed: Uint8Array, label: AccountSecretLabel): Uint8Array {
   return deriveKey(accountSeed, "account-secret", label);

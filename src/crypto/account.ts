@@ -1,7 +1,7 @@
 import type { AccountId, PeerId } from "../base/ids.ts";
 import type { Signer } from "./sign.ts";
 
-/** The account a server runs as, with the secrets its spaces need. */
+/** The account as which a server runs, with the secrets its spaces need. */
 export interface Account {
   readonly id: AccountId;
   readonly peerId: PeerId;

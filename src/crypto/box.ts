@@ -6,12 +6,12 @@ import { admitPublicKey, PUBLIC_KEY_BYTES } from "./public-key.ts";
 import { open, SEAL_OVERHEAD_BYTES, seal } from "./seal.ts";
 import { edwardsToMontgomery, x25519, x25519PrivateKeyOfSeed, x25519PublicKey } from "./x25519.ts";
 
-/** How much longer a box is than what it holds. */
+/** How many bytes a box is longer than its content. */
 export const BOX_OVERHEAD_BYTES = PUBLIC_KEY_BYTES + SEAL_OVERHEAD_BYTES;
 
 /**
- * Whether anybody can be the holder of this Ed25519 key: it is admissible, and a point of the curve. What is verified under a
- * key need not ask, since nothing verifies under others; what is to be sealed to one has to.
+ * Whether somebody can hold this Ed25519 key: it is admissible and a point of the curve. A caller that verifies need not
+ * check this, because nothing verifies under any other key; a caller that seals must.
  */
 export const canSealTo = (publicKey: Uint8Array): boolean =>
   admitPublicKey(publicKey) && edwardsToMontgomery(publicKey) !== undefined;
@@ -33,7 +33,10 @@ export function sealTo(publicKey: Uint8Array, bytes: Uint8Array, context: string
   return concatBytes(ephemeralPublicKey, seal(key, bytes, utf8ToBytes(context)));
 }
 
-/** What was sealed to the key of this 32-byte seed in this context, or undefined. Never throws on bad bytes. */
+/**
+ * Opens what was sealed in this context to the key of this 32-byte seed; returns undefined when it does not open. Never
+ * throws on bad bytes.
+ */
 export function openWith(seed: Uint8Array, box: Uint8Array, context: string): Uint8Array | undefined {
   if (box.length < BOX_OVERHEAD_BYTES) return undefined;
   const ephemeralPublicKey = box.slice(0, PUBLIC_KEY_BYTES);
@@ -44,8 +47,8 @@ export function openWith(seed: Uint8Array, box: Uint8Array, context: string): Ui
 }
 
 /**
- * The 32-byte secret that two Ed25519 keys share, the same on both sides: X25519, then HKDF with both public keys in
- * bytewise order. Throws on a key that `canSealTo` refuses.
+ * Derives the 32-byte secret that two Ed25519 keys share, the same on both sides: X25519, then HKDF with both public keys
+ * in bytewise order. Throws on a key that `canSealTo` refuses.
  */
 export function sharedSecret(seed: Uint8Array, otherPublicKey: Uint8Array): Uint8Array {
   const montgomery = admitPublicKey(otherPublicKey) && edwardsToMontgomery(otherPublicKey);

@@ -31,7 +31,7 @@ test("BIP-39: entropy, words and seed of the English reference vectors", async (
       expect(await entropyToMnemonic(bytes(entropy))).toBe(mnemonic);
       expect(await mnemonicToEntropy(mnemonic)).toEqual(bytes(entropy));
     } else {
-      expect(await mnemonicToEntropy(mnemonic)).toBeUndefined(); // 18 and 24 words are not taken
+      expect(await mnemonicToEntropy(mnemonic)).toBeUndefined(); // 18 and 24 words are refused
       await expect(entropyToMnemonic(bytes(entropy))).rejects.toThrow(RangeError);
     }
   }

@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import { bytesToHex, utf8ToBytes } from "../base/bytes.ts";
 import { sha256 } from "./hash.ts";
 
-/** Where the operating system's own identifier is found; passed in so that tests can be another machine. */
+/** Where the operating system's own identifier comes from; passed in so that tests can pretend to be another machine. */
 export interface MachineSources {
   readonly platform: string;
   /** A file's text, or undefined when it cannot be read. */
@@ -14,9 +14,9 @@ export interface MachineSources {
 }
 
 /**
- * 32 hex characters that stay the same on one machine (one installation of an operating system) and tell machines apart.
- * A hash, so that the wallet file does not give away the identifier it comes from. Without an identifier of the system
- * it is made from the host name; renaming such a host counts as moving to another machine.
+ * Resolves to 32 hex characters that stay the same on one machine (one installation of an operating system) and differ
+ * between machines. They are a hash, so that the wallet file does not reveal the identifier they come from. Without an
+ * identifier of the system they come from the host name; renaming such a host counts as moving to another machine.
  */
 export async function machineId(sources: MachineSources = systemSources): Promise<string> {
   const identifier = (await systemIdentifier(sources)) ?? `hostname:${sources.hostname()}`;

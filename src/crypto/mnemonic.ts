@@ -3,15 +3,15 @@ import { promisify } from "node:util";
 import { utf8ToBytes } from "../base/bytes.ts";
 import { randomBytes } from "../base/random.ts";
 
-/** 12 words: 128 bits of entropy and 4 of checksum (BIP-39). No other length is taken. */
+/** 12 words: 128 bits of entropy and 4 of checksum (BIP-39). No other length is accepted. */
 export const ENTROPY_BYTES = 16;
 const WORDS = 12;
-/** The longest valid phrase has 12 words of 8 letters; generous, so that stray white space passes. */
+/** The longest valid phrase has 12 words of 8 letters. The limit is generous, so that stray white space is accepted. */
 const MAX_INPUT_CHARS = 1000;
 
 const pbkdf2Async = promisify(pbkdf2);
 
-/** 16 bytes of fresh entropy. */
+/** Makes 16 bytes of fresh entropy. */
 export function generateEntropy(): Uint8Array {
   return randomBytes(ENTROPY_BYTES);
 }
@@ -24,8 +24,8 @@ export async function entropyToMnemonic(entropy: Uint8Array): Promise<string> {
 }
 
 /**
- * The entropy of a phrase as a person types it (any case, any white space, any Unicode form), or undefined when it is
- * not 12 words of the English list with a right checksum.
+ * The entropy of a phrase as a person types it (any case, any white space, any Unicode form), or undefined when it is not
+ * 12 words of the English list with the right checksum.
  */
 export async function mnemonicToEntropy(phrase: string): Promise<Uint8Array | undefined> {
   if (phrase.length > MAX_INPUT_CHARS) return undefined;
@@ -43,7 +43,7 @@ export async function mnemonicToSeed(mnemonic: string, passphrase = ""): Promise
   return new Uint8Array(await pbkdf2Async(password, salt, 2048, 64, "sha512"));
 }
 
-/** Loaded on first use: only creating, restoring and showing a phrase need the word list, an ordinary boot does not. */
+/** Loaded on first use: only creating, restoring and showing a phrase need the word list; an ordinary boot does not. */
 async function loadBip39() {
   const [bip39, { wordlist }] = await Promise.all([
     import("@scure/bip39"),

@@ -7,18 +7,18 @@ export interface PasskeyCost {
   readonly parallelism: number;
 }
 
-/** What new wallets use: RFC 9106 § 4's second recommendation on one lane. About 0.3 s and 64 MiB. */
+/** The cost for new wallets: RFC 9106 § 4's second recommendation on one lane. About 0.3 s and 64 MiB. */
 export const PASSKEY_COST: PasskeyCost = { memoryKiB: 64 * 1024, passes: 3, parallelism: 1 };
 export const PASSKEY_SALT_BYTES = 16;
 
-/** What is accepted from a file: a hostile one can neither ask for all the memory nor for hours. */
+/** The costs accepted from a file, so that a hostile file can demand neither all memory nor hours of work. */
 const COST_BOUNDS: Readonly<Record<keyof PasskeyCost, readonly [min: number, max: number]>> = {
   memoryKiB: [8 * 1024, 512 * 1024],
   passes: [1, 10],
   parallelism: [1, 4],
 };
 
-/** Names the first parameter that is out of bounds, with its bounds, or undefined when all are acceptable. */
+/** Names the first parameter that is out of bounds, with its bounds; returns undefined when all are acceptable. */
 export function passkeyCostFault(cost: PasskeyCost): string | undefined {
   for (const name of ["memoryKiB", "passes", "parallelism"] as const) {
     const [min, max] = COST_BOUNDS[name];
@@ -29,11 +29,14 @@ export function passkeyCostFault(cost: PasskeyCost): string | undefined {
   return undefined;
 }
 
-/** The 32-byte key of a passkey (NFKC, so that it does not depend on the keyboard), by argon2id on a native thread. */
+/**
+ * Derives the 32-byte key of a passkey (NFKC, so that it does not depend on the keyboard), by argon2id on a native
+ * thread.
+ */
 export function passkeyToKey(passkey: string, salt: Uint8Array, cost: PasskeyCost): Promise<Uint8Array> {
   const message = utf8ToBytes(passkey.normalize("NFKC"));
   const { memoryKiB, passes, parallelism } = cost;
-  // One at a time: guesses sent in parallel must not multiply the memory.
+  // One run at a time, so that guesses sent in parallel do not multiply the memory.
   const key = lastRun.then(() =>
     argon2id({ message, nonce: salt, memory: memoryKiB, passes, parallelism, tagLength: 32 }),
   );

@@ -2,12 +2,12 @@ import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import { concatBytes, hexToBytes } from "../base/bytes.ts";
 
 export const SEED_BYTES = 32;
-/** RFC 8410 § 7: PKCS #8 up to the 32 bytes of the seed. */
+/** RFC 8410 § 7: the PKCS #8 encoding up to the 32 bytes of the seed. */
 const ED25519_PKCS8_PREFIX = hexToBytes("302e020100300506032b657004220420")!;
 
 /**
- * The native Ed25519 key of a 32-byte seed (RFC 8032 § 5.1.5). For protocols that are not ours (TLS, nkeys); what we
- * sign ourselves goes through `createSigner`.
+ * The native Ed25519 key of a 32-byte seed (RFC 8032 § 5.1.5), for protocols that are not ours (TLS, nkeys). Our own
+ * signatures go through `createSigner`.
  */
 export function ed25519PrivateKey(seed: Uint8Array): KeyObject {
   if (seed.length !== SEED_BYTES) throw new RangeError(`a seed has 32 bytes, got ${seed.length}`);

@@ -4,17 +4,18 @@ import { concatBytes, hexToBytes } from "../base/bytes.ts";
 export const PUBLIC_KEY_BYTES = 32;
 
 /**
- * Whether 32 bytes may be taken as somebody's Ed25519 public key. Refused: another length; y ≥ p = 2^255 − 19 (RFC 8032
- * § 5.1.3 step 1: not canonical, so one key would have two names); and the points of small order, under which anybody
- * can make signatures. Whether y lies on the curve is not asked: nothing verifies under a key that does not.
+ * Whether 32 bytes may be accepted as somebody's Ed25519 public key. Refused are: another length; y ≥ p = 2^255 − 19 (RFC
+ * 8032 § 5.1.3 step 1: not canonical, so one key would have two names); and the points of small order, under which
+ * anybody can make signatures. It does not check whether y is on the curve, because nothing verifies under a key that is
+ * not.
  */
 export function admitPublicKey(bytes: Uint8Array): boolean {
   return bytes.length === PUBLIC_KEY_BYTES && !isNonCanonical(bytes) && !isSmallOrder(bytes);
 }
 
 /**
- * y-coordinates (little-endian, sign bit cleared) of the eight points of small order: y = 0 is of order 4, 1 of order
- * 1, −1 of order 2, and the last two of order 8. Either sign bit is refused, also where x = 0 makes it meaningless.
+ * y-coordinates (little-endian, sign bit cleared) of the eight points of small order: y = 0 has order 4, 1 has order 1,
+ * −1 has order 2, and the last two have order 8. Either sign bit is refused, even where x = 0 makes it meaningless.
  */
 const SMALL_ORDER_Y: readonly Uint8Array[] = [
   "0000000000000000000000000000000000000000000000000000000000000000",
@@ -38,13 +39,13 @@ function isNonCanonical(bytes: Uint8Array): boolean {
   return true;
 }
 
-/** RFC 8410 § 4: SubjectPublicKeyInfo up to the 32 bytes of the key. */
+/** RFC 8410 § 4: the SubjectPublicKeyInfo encoding up to the 32 bytes of the key. */
 const SPKI_PREFIX = hexToBytes("302a300506032b6570032100")!;
-/** Enough for the writers of the largest spaces; a few hundred bytes each. */
+/** Enough for the writers of the largest spaces; an entry takes a few hundred bytes. */
 const CACHE_ENTRIES = 4096;
 const keyObjects = new Map<string, KeyObject>();
 
-/** The native key of an admissible public key, or undefined. Cached, least recently used first out. */
+/** The native key of an admissible public key, or undefined. Cached; the least recently used leaves first. */
 export function publicKeyObject(bytes: Uint8Array): KeyObject | undefined {
   const name = bytes.toHex();
   const cached = keyObjects.get(name);

@@ -6,16 +6,16 @@ import { sha256 } from "./hash.ts";
 
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** How much longer the sealed form is than the plain one. */
+/** How many bytes the sealed form is longer than the plaintext. */
 export const SEAL_OVERHEAD_BYTES = NONCE_BYTES + TAG_BYTES;
 const KEY_ID_BYTES = 16;
 
-/** What an object's key is for: one purpose, one key. */
+/** The purposes of an object's keys: each purpose has its own key. */
 export type ObjectKeyPurpose = "change" | "event" | "file" | "profile" | "push";
 
 /**
- * AES-256-GCM (NIST SP 800-38D): nonce (12 random bytes) ‖ ciphertext ‖ tag (16). One key seals at most 2^32 messages,
- * so seal under keys derived per object.
+ * Seals with AES-256-GCM (NIST SP 800-38D): nonce (12 random bytes) ‖ ciphertext ‖ tag (16). One key may seal at most
+ * 2^32 messages, so seal under keys derived per object.
  */
 export function seal(key: Uint8Array, plaintext: Uint8Array, aad: Uint8Array): Uint8Array {
   const sealed = new Uint8Array(plaintext.length + SEAL_OVERHEAD_BYTES);
@@ -23,7 +23,7 @@ export function seal(key: Uint8Array, plaintext: Uint8Array, aad: Uint8Array): U
   fillRandom(nonce);
   const cipher = createCipheriv("aes-256-gcm", key, nonce);
   cipher.setAAD(aad);
-  // GCM is a stream mode: `update` gives every byte of the text and `final` none.
+  // GCM is a stream mode: `update` returns every byte of the text and `final` none.
   sealed.set(cipher.update(plaintext), NONCE_BYTES);
   cipher.final();
   sealed.set(cipher.getAuthTag(), NONCE_BYTES + plaintext.length);
@@ -41,12 +41,12 @@ export function open(key: Uint8Array, sealed: Uint8Array, aad: Uint8Array): Uint
   try {
     decipher.final();
   } catch {
-    return undefined; // the tag disagrees, which is all that `final` can object to here
+    return undefined; // the tag does not match: the only error that `final` can raise here
   }
-  return new Uint8Array(plaintext.buffer, plaintext.byteOffset, plaintext.length); // a plain array, without a copy
+  return new Uint8Array(plaintext.buffer, plaintext.byteOffset, plaintext.length); // returns a plain array without copying
 }
 
-/** The 32-byte key under which an object's bytes are sealed, from the space's read key of one epoch. */
+/** Derives the 32-byte key under which an object's bytes are sealed, from the space's read key of one epoch. */
 export function deriveObjectKey(
   readKey: Uint8Array,
   spaceId: string,
@@ -58,7 +58,7 @@ export function deriveObjectKey(
 
 const KEY_ID_TAG = utf8ToBytes("svc/key-id/v1\0");
 
-/** 16 bytes that name a 32-byte key and commit to it: whoever is given a key checks that this is its id. */
+/** 16 bytes that name a 32-byte key and commit to it: whoever receives a key checks that this is its id. */
 export function keyIdOf(key: Uint8Array): Uint8Array {
   const tagged = new Uint8Array(KEY_ID_TAG.length + key.length);
   tagged.set(KEY_ID_TAG);

@@ -4,7 +4,7 @@ import { sha256 } from "./hash.ts";
 import { ed25519PrivateKey, publicKeyOfPrivateKey } from "./private-key.ts";
 import { publicKeyObject } from "./public-key.ts";
 
-/** What a signature can be about. A signature of one kind is worth nothing as another; add a kind, never reuse one. */
+/** What a signature can be about. A signature of one kind is invalid as any other kind; add a kind, never reuse one. */
 export type SignatureKind =
   | "change"
   | "acl"
@@ -31,7 +31,7 @@ export interface Signer {
   sign(kind: SignatureKind, canonicalBytes: Uint8Array): Uint8Array;
 }
 
-/** A signer from a 32-byte Ed25519 seed. */
+/** Creates a signer from a 32-byte Ed25519 seed. */
 export function createSigner(seed: Uint8Array): Signer {
   const key = ed25519PrivateKey(seed);
   return {
@@ -40,7 +40,10 @@ export function createSigner(seed: Uint8Array): Signer {
   };
 }
 
-/** Whether the signature is `publicKey`'s, of this kind, over these bytes. False for malformed or inadmissible input. */
+/**
+ * Whether the signature was made with `publicKey`, for this kind, over these bytes. False for malformed or inadmissible
+ * input.
+ */
 export function verify(
   publicKey: Uint8Array,
   kind: SignatureKind,

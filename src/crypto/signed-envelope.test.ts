@@ -15,7 +15,7 @@ import {
 const signer = createSigner(new Uint8Array(32).fill(7));
 const HEADER = { v: 1, kind: "test", author: signer.publicKey, of: new Link(new Uint8Array(32).fill(3)) };
 const headerBytes = new Uint8Array(encodeCbor(HEADER));
-/** Where the length of a byte string takes another byte. */
+/** Lengths around the points where the head of a byte string grows by a byte. */
 const LENGTHS = [0, 1, 23, 24, 255, 256, 65_535, 65_536];
 
 describe("[envelope] what is signed is read back", () => {

@@ -4,16 +4,16 @@ import { sha256 } from "./hash.ts";
 import { SIGNATURE_BYTES, type SignatureKind, type Signer, verify } from "./sign.ts";
 
 /**
- * What accounts sign: the DAG-CBOR map `{h, s}` of a header and the signature over `{h}`. A change has its sealed body beside
- * them, `{b, h, s}`, and is signed over `{c, h}`, where `c` is the body's sha2-256: so `{c, h, s}`, its stub, proves it
- * without the body. A header that nobody signs stands alone, `{h}`.
+ * What accounts sign: the DAG-CBOR map `{h, s}` of a header and the signature over `{h}`. A change also has its sealed
+ * body, `{b, h, s}`, and is signed over `{c, h}`, where `c` is the body's sha2-256. So `{c, h, s}`, its stub, proves it
+ * without the body. An unsigned header is alone, `{h}`.
  */
 export interface SignedEnvelope {
   readonly header: EnvelopeHeader;
   /** The header's canonical bytes, a view of the envelope's. */
   readonly headerBytes: Uint8Array;
   readonly body: Uint8Array | undefined;
-  /** Of the body, whether that is here or not. */
+  /** Hash of the body, whether the body is here or not. */
   readonly bodyHash: Uint8Array | undefined;
   readonly signature: Uint8Array | undefined;
 }
@@ -30,7 +30,7 @@ const SIGNATURE = Uint8Array.of(0x61, 0x73, ...byteStringHead(SIGNATURE_BYTES));
 const MAPS = [0xa0, 0xa1, 0xa2, 0xa3].map((head) => Uint8Array.of(head));
 const NOTHING = new Uint8Array(0);
 
-/** The bytes of a header that nobody signs. `header`: its canonical bytes. */
+/** Encodes an unsigned header. `header`: its canonical bytes. */
 export const encodeUnsigned = (header: Uint8Array): Uint8Array => encodeEnvelope(NOTHING, NOTHING, header);
 
 /** Signs a header, given as canonical bytes. */
@@ -38,7 +38,7 @@ export function signEnvelope(kind: SignatureKind, header: Uint8Array, signer: Si
   return encodeEnvelope(NOTHING, NOTHING, header, signer.sign(kind, encodeUnsigned(header)));
 }
 
-/** The same for one with a body: its bytes, and its stub's. */
+/** Signs a header with a body; returns the envelope's bytes and its stub's. */
 export function signEnvelopeWithBody(
   kind: SignatureKind,
   header: Uint8Array,
@@ -65,17 +65,23 @@ function encodeEnvelope(
     : concatBytes(fields, label, content, HEADER, header);
 }
 
-/** Reads canonical bytes as an envelope. Throws RangeError for any others; the signature is `isSignedBy`'s to judge. */
+/**
+ * Reads canonical bytes as an envelope. Throws RangeError for any others. It does not verify the signature; `isSignedBy`
+ * does.
+ */
 export const readEnvelope = (bytes: Uint8Array): SignedEnvelope => openEnvelope(bytes, decodeCbor(bytes));
 
-/** The header in a decoded envelope, whatever else that holds: a later format may hold more. Throws RangeError. */
+/**
+ * The header in a decoded envelope, whatever else the envelope holds, because a later format may hold more. Throws
+ * RangeError.
+ */
 export function headerIn(decoded: CborValue): EnvelopeHeader {
   const header = isMap(decoded) ? decoded["h"] : undefined;
   if (!isMap(header)) throw new RangeError("no header");
   return header;
 }
 
-/** The same as `readEnvelope` for bytes that were decoded. */
+/** Does the same as `readEnvelope` for bytes that are already decoded. */
 export function openEnvelope(bytes: Uint8Array, decoded: CborValue): SignedEnvelope {
   const header = headerIn(decoded);
   const { b: body, c: hash, s: signature } = decoded as EnvelopeHeader;
@@ -103,7 +109,7 @@ const isMap = (value: CborValue | undefined): value is { [key: string]: CborValu
   !(value instanceof Uint8Array) &&
   !(value instanceof Link);
 
-/** Whether the key is admissible and the envelope bears its signature of this kind. */
+/** Whether the key is admissible and the envelope has a valid signature of this kind by it. */
 export function isSignedBy(
   publicKey: Uint8Array,
   kind: SignatureKind,

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { concatBytes, utf8ToBytes, writeUint32 } from "../base/bytes.ts";
 
-/** Every step of an Ed25519 path is hardened (SLIP-0010); indices are given without the 2^31. */
+/** Every step of an Ed25519 path is hardened (SLIP-0010); callers give indices without the 2^31. */
 const HARDENED = 0x8000_0000;
 
 export interface Slip10Node {

@@ -17,9 +17,10 @@ import { assembleWallet, type Wallet } from "./wallet.ts";
  *
  *     { kind, version, accountId, peerId, machine, kdf?, payload, checksum }
  *
- * All before `payload` is the header. Without `kdf` the payload is the secrets as an object; with it, it is base64 of
- * the secrets' JSON sealed by AES-256-GCM under the passkey's key, the header as additional data. `checksum` is SHA-256
- * over header and payload: it tells a damaged file from a wrong passkey, and is no protection against a forger.
+ * Everything before `payload` is the header. Without `kdf` the payload is the secrets as an object; with it, the payload
+ * is base64 of the secrets' JSON, sealed by AES-256-GCM under the passkey's key with the header as additional data.
+ * `checksum` is SHA-256 over header and payload: it distinguishes a damaged file from a wrong passkey, but does not
+ * protect against a forger.
  */
 const KIND = "svc-wallet";
 const VERSION = 1;
@@ -32,7 +33,7 @@ interface Kdf extends PasskeyCost {
   readonly salt: string;
 }
 
-/** What a wallet file says without its passkey. */
+/** What can be read of a wallet file without its passkey. */
 export interface WalletHeader {
   readonly accountId: AccountId;
   readonly peerId: PeerId;
@@ -50,8 +51,8 @@ interface Envelope {
 }
 
 /**
- * The text to write to `wallet.key`, encrypted if a passkey is given. Throws `request.invalid_field` for an empty
- * passkey: it would only look like protection.
+ * Encodes the text for `wallet.key`, encrypted if a passkey is given. Throws `request.invalid_field` for an empty
+ * passkey, which would only look like protection.
  */
 export async function encodeWallet(
   wallet: Wallet,
@@ -80,9 +81,9 @@ export async function encodeWallet(
 }
 
 /**
- * The wallet in a file's text. A passkey given for a wallet that has none is not looked at. Throws
- * `auth.passkey_required` (absent or empty), `auth.passkey_wrong`, and `internal` with a message that says what is wrong
- * when the file is damaged or of a newer version.
+ * Opens the wallet in a file's text. Ignores a passkey given for a wallet that has none. Throws `auth.passkey_required`
+ * (absent or empty), `auth.passkey_wrong`, and `internal` with a message that says what is wrong when the file is damaged
+ * or of a newer version.
  */
 export async function openWallet(text: string, passkey?: string): Promise<Wallet> {
   const envelope = parseEnvelope(text);
@@ -102,7 +103,10 @@ export async function openWallet(text: string, passkey?: string): Promise<Wallet
   return wallet;
 }
 
-/** What can be read without the passkey: enough to list wallets. Throws as `openWallet` does for a damaged file. */
+/**
+ * Reads what can be read without the passkey, which is enough to list wallets. Throws as `openWallet` does for a damaged
+ * file.
+ */
 export function readWalletHeader(text: string): WalletHeader {
   const { accountId, peerId, machineId, kdf } = parseEnvelope(text);
   return { accountId, peerId, machineId, encrypted: kdf !== undefined };
@@ -197,7 +201,7 @@ function parseJson(text: string): Json {
   }
 }
 
-/** The reasons name fields and never values: nothing secret gets into a log. */
+/** The reasons name fields and never values, so that no secret gets into a log. */
 function damaged(reason: string): SvcError {
   return new SvcError("internal", {
     message: `The wallet file is damaged: ${reason}. Put back a copy of it, or restore the account from its 12 words`,

@@ -29,7 +29,7 @@ afterEach(() => rm(directory, { recursive: true }));
 
 const STEPS: readonly WalletWriteStep[] = ["created", "written", "synced", "placed", "durable"];
 
-/** Runs a write in a process of its own that kills itself with SIGKILL at the step; gives its pid. */
+/** Runs a write in a separate process that kills itself with SIGKILL at the step; resolves to its pid. */
 async function killedAt(step: WalletWriteStep, operation: string, text: string): Promise<number> {
   const program = `
     import { ${operation} } from ${JSON.stringify(join(import.meta.dir, "wallet-file.ts"))};

@@ -7,7 +7,7 @@ import { randomBytes } from "../base/random.ts";
 export type WalletWriteStep = "created" | "written" | "synced" | "placed" | "durable";
 type OnStep = (step: WalletWriteStep) => void;
 
-/** The text of a wallet file, or undefined when there is none. */
+/** Reads the text of a wallet file; resolves to undefined when there is none. */
 export async function readWalletFile(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
@@ -18,8 +18,8 @@ export async function readWalletFile(path: string): Promise<string | undefined> 
 }
 
 /**
- * Puts the text in place of whatever is at the path, mode 0600. A crash at any point leaves the old file or the new one,
- * whole; when the promise resolves the new one is on disk. A symbolic link is followed. The directory must exist.
+ * Replaces whatever is at the path by the text, mode 0600. A crash at any point leaves either the old file or the new
+ * one, complete; when the promise resolves the new one is on disk. It follows a symbolic link. The directory must exist.
  */
 export async function writeWalletFile(path: string, text: string, onStep: OnStep = noStep): Promise<void> {
   const target = await realpath(path).catch((error) => {
@@ -30,14 +30,14 @@ export async function writeWalletFile(path: string, text: string, onStep: OnStep
 }
 
 /**
- * As `writeWalletFile`, but never over an existing file: false when there is one, which is then untouched. Two processes
- * that create a wallet at once cannot lose one another's words.
+ * Does the same as `writeWalletFile`, but never replaces an existing file: then it resolves to false and leaves the file
+ * unchanged. So two processes that create a wallet at once cannot lose each other's words.
  */
 export async function createWalletFile(path: string, text: string, onStep: OnStep = noStep): Promise<boolean> {
   let created = true;
   await placeFile(path, text, onStep, async (temporary) => {
     try {
-      await link(temporary, path); // unlike rename, refuses to replace
+      await link(temporary, path); // unlike rename, link refuses to replace a file
     } catch (error) {
       if (NO_HARD_LINKS.has(errorCode(error) ?? "")) {
         if (await exists(path)) created = false;
@@ -50,7 +50,7 @@ export async function createWalletFile(path: string, text: string, onStep: OnSte
   return created;
 }
 
-/** What file systems without hard links answer. */
+/** Error codes of file systems without hard links. */
 const NO_HARD_LINKS = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
 
 async function placeFile(
@@ -75,7 +75,7 @@ async function placeFile(
     onStep("synced");
     await place(temporary);
   } catch (error) {
-    await unlink(temporary).catch(() => undefined); // it may not have been made; the first error is the one to tell
+    await unlink(temporary).catch(() => undefined); // it may not exist; the first error is the one to report
     throw error;
   }
   onStep("placed");
@@ -83,19 +83,19 @@ async function placeFile(
   onStep("durable");
 }
 
-/** `.<name>.<pid>.<random>.tmp`: a later write can tell whether its writer is still alive. */
+/** `.<name>.<pid>.<random>.tmp`: from the pid a later write can see whether the writer is still alive. */
 function temporaryName(name: string): string {
   return `.${name}.${process.pid}.${bytesToHex(randomBytes(6))}.tmp`;
 }
 
-/** Removes what writers that are gone have left behind: it holds secrets. */
+/** Removes what dead writers left behind, because it holds secrets. */
 async function removeStaleTemporaries(directory: string, name: string): Promise<void> {
   for (const entry of await readdir(directory)) {
     if (!entry.startsWith(`.${name}.`)) continue;
     const pid = entry.slice(name.length + 2).match(/^(\d+)\.[0-9a-f]{12}\.tmp$/)?.[1];
     if (pid === undefined || isAlive(Number(pid))) continue;
     await unlink(join(directory, entry)).catch((error) => {
-      if (errorCode(error) !== "ENOENT") throw error; // another process was quicker
+      if (errorCode(error) !== "ENOENT") throw error; // another process was faster
     });
   }
 }

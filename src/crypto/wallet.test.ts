@@ -6,14 +6,14 @@ import { PASSKEY_COST, type PasskeyCost, passkeyCostFault } from "./passkey.ts";
 import { createWallet, mnemonicOf, rebindWallet, type Wallet } from "./wallet.ts";
 import { encodeWallet, openWallet, readWalletHeader } from "./wallet-envelope.ts";
 
-/** The least that is accepted, so that the tests take milliseconds. */
+/** The lowest cost that is accepted, so that the tests take milliseconds. */
 const CHEAP: PasskeyCost = { memoryKiB: 8192, passes: 1, parallelism: 1 };
 const PHRASE = "legal winner thank year wave sausage worth useful legal winner thank yellow";
 const here = "0".repeat(32);
 
 const newWallet = () => createWallet({ machineId: here });
 
-/** The wallet's text with these fields in place of its own; undefined leaves one out. */
+/** The wallet's text with these fields replaced; undefined omits a field. */
 function edited(text: string, changes: Record<string, Json | undefined>): string {
   return JSON.stringify({ ...parsed(text), ...changes });
 }

@@ -13,20 +13,23 @@ export interface Wallet {
   readonly entropy: Uint8Array;
   /** Derivation index of the account. */
   readonly index: number;
-  /** 32 bytes: seed of the account's signing key. A function of entropy and index, kept so that a boot need not derive it. */
+  /**
+   * 32 bytes: seed of the account's signing key. It follows from entropy and index; it is kept so that a boot need not
+   * derive it.
+   */
   readonly accountSeed: Uint8Array;
   readonly accountId: AccountId;
   /** 32 random bytes: seed of this device's key. Never derived, never copied to another machine. */
   readonly deviceSeed: Uint8Array;
   readonly peerId: PeerId;
-  /** `machineId()` of the machine the device key was made on. */
+  /** `machineId()` of the machine on which the device key was made. */
   readonly machineId: string;
 }
 
 /**
- * A wallet from a phrase, or from fresh entropy without one; `mnemonicOf` gives the words. The device key is new unless
- * given. Throws `auth.bad_mnemonic` for a phrase that is not 12 valid words, `request.invalid_field` for an index
- * outside 0 … 2^31 − 1.
+ * Creates a wallet from a phrase, or from fresh entropy without one; `mnemonicOf` returns the words. The device key is
+ * new unless given. Throws `auth.bad_mnemonic` for a phrase that is not 12 valid words, `request.invalid_field` for an
+ * index outside 0 … 2^31 − 1.
  */
 export async function createWallet(options: {
   mnemonic?: string;
@@ -48,7 +51,7 @@ export async function createWallet(options: {
   });
 }
 
-/** The wallet with the ids that follow from its keys. */
+/** Completes a wallet with the ids that follow from its keys. */
 export function assembleWallet(secrets: Omit<Wallet, "accountId" | "peerId">): Wallet {
   return {
     ...secrets,
@@ -63,15 +66,15 @@ export function mnemonicOf(wallet: Wallet): Promise<string> {
 }
 
 /**
- * The wallet as it may be used on this machine. One that was made on another gets a new device key (`rebound`): two
- * machines with one peer id would speak for each other. The caller writes the wallet and tells the user.
+ * Returns the wallet as it may be used on this machine. A wallet from another machine gets a new device key (`rebound`),
+ * because two machines with one peer id would speak for each other. The caller writes the wallet and tells the user.
  */
 export function rebindWallet(wallet: Wallet, machineId: string): { wallet: Wallet; rebound: boolean } {
   if (wallet.machineId === machineId) return { wallet, rebound: false };
   return { wallet: renewDevice(wallet, machineId), rebound: true };
 }
 
-/** The wallet with a device key of its own, whatever it had: for a data root that is a copy of another. */
+/** Returns the wallet with a new device key in any case, for a data root that is a copy of another. */
 export function renewDevice(wallet: Wallet, machineId: string): Wallet {
   return assembleWallet({ ...wallet, deviceSeed: randomBytes(SEED_BYTES), machineId });
 }

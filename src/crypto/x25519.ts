@@ -16,13 +16,13 @@ export function x25519PrivateKeyOfSeed(seed: Uint8Array): KeyObject {
   return createPrivateKey({ key: Buffer.from(concatBytes(PKCS8_PREFIX, scalar)), format: "der", type: "pkcs8" });
 }
 
-/** Keys of the members of large spaces: the same ones are sealed to again and again. */
+/** Most cached keys: the members of large spaces are sealed to again and again. */
 const CACHE_ENTRIES = 4096;
 const montgomeryByKey = new Map<string, Uint8Array | undefined>();
 
 /**
- * RFC 7748 § 4.1: u = (1 + y) / (1 − y) of an Ed25519 public key. Undefined for what is no point of the curve. Cached, least
- * recently used first out: it takes arithmetic on large integers.
+ * RFC 7748 § 4.1: u = (1 + y) / (1 − y) of an Ed25519 public key. Returns undefined for what is not a point of the curve.
+ * Cached, because it takes arithmetic on large integers; the least recently used leaves first.
  */
 export function edwardsToMontgomery(publicKey: Uint8Array): Uint8Array | undefined {
   const name = publicKey.toHex();
@@ -39,7 +39,7 @@ function convert(publicKey: Uint8Array): Uint8Array | undefined {
   try {
     return ed25519.utils.toMontgomery(publicKey);
   } catch {
-    return undefined; // 32 bytes that are admissible fail for no other reason
+    return undefined; // for 32 admissible bytes there is no other reason to fail
   }
 }
 

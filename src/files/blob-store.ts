@@ -5,21 +5,21 @@ import type { Clock } from "../base/clock.ts";
 import { makeDurableDirectory } from "../base/durable-directory.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 
-/** A content on this disk. */
+/** A content that is on this disk. */
 export interface Blob {
   readonly bytes: number;
-  /** Unix milliseconds; also the file's mtime, so that it outlives a restart. */
+  /** Unix milliseconds; also stored as the file's mtime, so that it survives a restart. */
   readonly usedMs: number;
   /** Some of its chunks are missing. */
   readonly partial: boolean;
 }
 
 /**
- * The bytes of files on this disk, `<account>/files/<space id>/`: `<rootCid>` is a whole content, plain, and
- * `<rootCid>.hashes` the hashes of its sealed chunks; `.part` and `.have` are a content of which chunks are missing. `tmp-*`
- * is what an upload that was broken off leaves after a crash: the next start removes it.
+ * The bytes of files on this disk, in `<account>/files/<space id>/`: `<rootCid>` is a whole content in plain form,
+ * `<rootCid>.hashes` the hashes of its sealed chunks; `.part` and `.have` belong to a content with missing chunks.
+ * `tmp-*` is left by an upload that a crash interrupted; the next start removes it.
  *
- * What is here is known from the folder alone: nothing else says it, so nothing else can be wrong about it.
+ * Only the folder says what is here, so no other record can be wrong about it.
  */
 export type BlobStore = Awaited<ReturnType<typeof openBlobStore>>;
 
@@ -27,9 +27,9 @@ const TEMP_PREFIX = "tmp-";
 export const HASHES = ".hashes";
 export const PART = ".part";
 export const HAVE = ".have";
-/** For its owner alone. */
+/** Readable and writable by the owner only. */
 export const OWN_MODE = 0o600;
-/** The time of use is written so seldom. */
+/** The time of use is written at most this often. */
 const TOUCH_EVERY_MS = 60_000;
 
 export async function openBlobStore(root: string, clock: Clock) {
@@ -41,7 +41,7 @@ export async function openBlobStore(root: string, clock: Clock) {
 
   const dirOf = (spaceId: string): string => join(root, spaceId);
   const pathOf = (spaceId: string, rootCid: string): string => {
-    // What stands in a row was written by somebody else: it never becomes a path unless it is a CID.
+    // A row's content was written by somebody else: it never becomes a path unless it is a CID.
     if (!digestOfCid(rootCid)) throw new RangeError("a content is named by a CID");
     return join(root, spaceId, rootCid);
   };
@@ -55,7 +55,7 @@ export async function openBlobStore(root: string, clock: Clock) {
   const note = (spaceId: string, rootCid: string, bytes: number, partial: boolean): void =>
     void blobsOf(spaceId).set(rootCid, { bytes, usedMs: clock.nowMs(), partial });
 
-  /** Takes stock of a space's folder and removes what uploads left that a crash broke off. */
+  /** Lists a space's folder and removes what interrupted uploads left after a crash. */
   async function readSpace(spaceId: string): Promise<void> {
     const dir = join(root, spaceId);
     const blobs = new Map<string, Blob>();
@@ -84,7 +84,7 @@ export async function openBlobStore(root: string, clock: Clock) {
     note,
     ensureDir,
 
-    /** A private temporary file in the space's folder, so that renaming it is one step of one disk. */
+    /** Opens a private temporary file in the space's folder, so that renaming it is one atomic step on one disk. */
     async openTemp(spaceId: string): Promise<{ path: string; handle: FileHandle }> {
       ensureDir(spaceId);
       const path = join(dirOf(spaceId), `${TEMP_PREFIX}${process.pid}-${++temps}-${clock.nowMs().toString(36)}`);
@@ -92,8 +92,8 @@ export async function openBlobStore(root: string, clock: Clock) {
     },
 
     /**
-     * Gives a complete, fsynced temporary file its content's name; durable when it resolves. A crash between leaves a
-     * content that nothing refers to, which a sweep finds.
+     * Renames a complete, fsynced temporary file to its content's name; durable when it resolves. A crash in between
+     * leaves a content that nothing refers to; a sweep finds it.
      */
     async adopt(spaceId: string, rootCid: string, temp: string, size: number, digests: Uint8Array): Promise<void> {
       const path = pathOf(spaceId, rootCid);
@@ -108,7 +108,7 @@ export async function openBlobStore(root: string, clock: Clock) {
     get: (spaceId: string, rootCid: string): Blob | undefined => blobsBySpace.get(spaceId)?.get(rootCid),
     list: (spaceId: string): ReadonlyMap<string, Blob> => blobsBySpace.get(spaceId) ?? new Map<string, Blob>(),
     spaces: (): string[] => [...blobsBySpace.keys()],
-    /** Everything of all spaces. */
+    /** Bytes of all contents of all spaces. */
     totalBytes(): number {
       let sum = 0;
       for (const blobs of blobsBySpace.values()) for (const { bytes } of blobs.values()) sum += bytes;
@@ -116,8 +116,9 @@ export async function openBlobStore(root: string, clock: Clock) {
     },
 
     /**
-     * Path of a whole content of this size, or undefined. A copy that somebody removed or cut counts as absent from now on: the
-     * disk decides, not what was remembered. It is not deleted here: `size` may be what a lying row says.
+     * Path of a whole content of this size, or undefined. A copy that somebody deleted or truncated counts as absent from
+     * now on, because the disk decides and not our memory. It is not deleted here, because `size` may come from a false
+     * row.
      */
     async whole(spaceId: string, rootCid: string, size: number): Promise<string | undefined> {
       const blob = blobsBySpace.get(spaceId)?.get(rootCid);
@@ -132,18 +133,18 @@ export async function openBlobStore(root: string, clock: Clock) {
       return undefined;
     },
 
-    /** It was read just now. */
+    /** Notes that the content was read just now. */
     async touch(spaceId: string, rootCid: string): Promise<void> {
       const blob = blobsBySpace.get(spaceId)?.get(rootCid);
       const nowMs = clock.nowMs();
       if (!blob || Math.abs(nowMs - blob.usedMs) < TOUCH_EVERY_MS) return;
       blobsOf(spaceId).set(rootCid, { ...blob, usedMs: nowMs });
       const path = pathOf(spaceId, rootCid) + (blob.partial ? PART : "");
-      // Removed meanwhile: then there is no time to keep.
+      // If it was removed meanwhile, there is no time to keep.
       await utimes(path, nowMs / 1000, nowMs / 1000).catch(() => undefined);
     },
 
-    /** Drops a content; answers how many bytes that freed. Absent: 0. */
+    /** Removes a content; resolves to the number of bytes freed, 0 when it was absent. */
     async remove(spaceId: string, rootCid: string): Promise<number> {
       const blob = blobsBySpace.get(spaceId)?.get(rootCid);
       blobsBySpace.get(spaceId)?.delete(rootCid);
@@ -157,7 +158,9 @@ export async function openBlobStore(root: string, clock: Clock) {
       await rm(dirOf(spaceId), { recursive: true, force: true });
     },
 
-    /** Looks at the folders again: copies may have been put there or taken away by hand. Uploads under way are left alone. */
+    /**
+     * Lists the folders again, because copies may have been added or removed by hand. It leaves uploads under way alone.
+     */
     async takeStock(spaceId: string): Promise<void> {
       const here = await access(dirOf(spaceId), constants.R_OK).then(
         () => true,
@@ -172,7 +175,7 @@ export async function openBlobStore(root: string, clock: Clock) {
   };
 }
 
-/** A crash may part what stands beside a content from the content. */
+/** A crash may leave a content's companion files without the content. */
 function isLeftOver(name: string, names: ReadonlySet<string>): boolean {
   const suffix = [HASHES, HAVE].find((each) => name.endsWith(each));
   if (suffix === undefined) return false;
@@ -180,7 +183,7 @@ function isLeftOver(name: string, names: ReadonlySet<string>): boolean {
   return !names.has(rootCid) && !names.has(rootCid + PART);
 }
 
-/** All of it is on the disk when this resolves, or the file is as it was. */
+/** When this resolves, all bytes are on the disk; when it rejects, the file is unchanged. */
 async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
   const handle = await open(path, "w", OWN_MODE);
   try {
@@ -192,7 +195,7 @@ async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
 }
 
 export async function syncDir(path: string): Promise<void> {
-  if (process.platform === "win32") return; // a folder cannot be opened there, and its entries are journalled
+  if (process.platform === "win32") return; // Windows cannot open a folder, and it journals folder entries
   await syncFile(path);
 }
 

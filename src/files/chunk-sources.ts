@@ -3,46 +3,49 @@ import { sha256 } from "../crypto/hash.ts";
 import type { Content } from "./content.ts";
 import { type ChunkPlace, SEALED_CHUNK_BYTES_MAX } from "./content-seal.ts";
 
-/** One sealed chunk or page that is wanted. */
+/** One sealed chunk or page that is needed. */
 interface ChunkWanted {
   readonly content: Content;
   readonly place: ChunkPlace;
   readonly digest: Uint8Array;
 }
 
-/** Somebody who may have chunks: the network's store, or a device on the LAN. Nothing it gives is believed. */
+/** A source that may have chunks: the network's store, or a device on the LAN. Everything it gives is verified. */
 interface ChunkSource {
   readonly name: string;
-  /** Whether it is there now, and may have chunks of this content. */
+  /** Whether it can be reached now and may have chunks of this content. */
   mayHave(content: Content): boolean;
   /** The sealed bytes, or undefined when it has none. Rejects when it cannot be asked. */
   get(wanted: ChunkWanted): Promise<Uint8Array | undefined>;
 }
 
-/** Who can be asked for chunks, and how quick and honest each has been. */
+/** The sources of chunks, and how fast and how honest each has been. */
 export interface ChunkSources {
   add(source: ChunkSource): () => void;
-  /** Somebody turned up, or has something new: what waits is tried again. */
+  /** A source appeared or has something new, so waiting requests are tried again. */
   changed(): void;
   onChange(listener: () => void): () => void;
   anyFor(content: Content): boolean;
-  /** Asks whoever should be quickest, and others when it fails, stalls or lies. Undefined: nobody who is there has it. */
+  /**
+   * Asks the source that should be fastest, and others when it fails, stalls or lies. Resolves to undefined when no
+   * source that is reachable has the chunk.
+   */
   fetch(wanted: ChunkWanted): Promise<Uint8Array | undefined>;
 }
 
 interface Standing {
   readonly source: ChunkSource;
   inFlight: number;
-  /** Moving average of an answer, milliseconds. */
+  /** Moving average of the time it takes to answer, in milliseconds. */
   answerMs: number;
-  /** Until when it is not asked, by a monotonic clock: it lied, or failed. */
+  /** Until then it is not asked, because it lied or failed. Monotonic clock. */
   restUntilMs: number;
   faults: number;
 }
 
 const FIRST_GUESS_MS = 100;
 const PER_SOURCE = 6;
-/** An answer that takes longer than so many usual ones is not waited for alone. */
+/** When an answer takes this many times the usual time, another source is asked too. */
 const STALL_FACTOR = 4;
 const STALL_MIN_MS = 1_500;
 const REST_MS = 5_000;
@@ -65,7 +68,9 @@ export function createChunkSources(onLie: (source: string, content: Content) => 
     one.restUntilMs = performance.now() + Math.min(REST_MAX_MS, REST_MS * 2 ** (one.faults - 1));
   };
 
-  /** The bytes if they are what was wanted; undefined in every other case, of which its standing takes note. */
+  /**
+   * Resolves to the bytes if they are the right ones. Otherwise resolves to undefined and lowers the source's standing.
+   */
   const ask = async (one: Standing, wanted: ChunkWanted): Promise<Uint8Array | undefined> => {
     const startedMs = performance.now();
     one.inFlight++;
@@ -80,7 +85,7 @@ export function createChunkSources(onLie: (source: string, content: Content) => 
       onLie(one.source.name, wanted.content);
       fault(one);
     } catch {
-      // It is gone, or refuses: whoever it is, others are asked, and it is left in peace for a while.
+      // The source is gone or refuses: others are asked, and this one is left alone for a while.
       fault(one);
     } finally {
       one.inFlight--;
@@ -97,7 +102,7 @@ export function createChunkSources(onLie: (source: string, content: Content) => 
       if (!next) {
         if (running.size === 0 && free.length === 0) return undefined;
         if (running.size === 0) {
-          await Bun.sleep(TURN_MS); // all who could have it are busy with others
+          await Bun.sleep(TURN_MS); // all sources that could have it are busy
           continue;
         }
         const sealed = await firstGood(running);
@@ -133,7 +138,7 @@ export function createChunkSources(onLie: (source: string, content: Content) => 
   };
 }
 
-/** The first answer with bytes; undefined once all that run have given none. */
+/** The first answer with bytes; undefined once all running requests gave none. */
 function firstGood(running: ReadonlySet<Promise<Uint8Array | undefined>>): Promise<Uint8Array | undefined> {
   return new Promise((resolve) => {
     let left = running.size;

@@ -4,12 +4,12 @@ import { sha256 } from "../crypto/hash.ts";
 import { CHUNK_BYTES, type ChunkPlace, openChunk, sealChunk } from "./content-seal.ts";
 
 /**
- * The manifest of a content: the hashes of its sealed chunks, in pages that are sealed and hashed in turn, up to one page, the
- * root. `rootCid` is the hash of the sealed root, so every chunk is verified by itself, whoever sent it. A root says the
- * content's size, so that nobody can make it longer or shorter.
+ * The manifest of a content: the hashes of its sealed chunks, in pages that are sealed and hashed in turn, up to one
+ * page, the root. `rootCid` is the hash of the sealed root, so every chunk can be verified by itself, whoever sent it.
+ * The root holds the content's size, so that nobody can make it longer or shorter.
  */
 const DIGEST_BYTES = 32;
-/** Hashes in a page: 256 KiB, under the size of a chunk. */
+/** Hashes in a page: 256 KiB, less than a chunk. */
 export const PAGE_DIGESTS = 8192;
 const ROOT_TAG = utf8ToBytes("svc/file-root/v1\0");
 const ROOT_HEAD_BYTES = ROOT_TAG.length + 8;
@@ -21,7 +21,7 @@ export interface ContentIdentity {
   readonly key: Uint8Array;
 }
 
-/** A sealed chunk or page and the place it is sealed for. */
+/** A sealed chunk or page, and the place it is sealed for. */
 interface SealedPage {
   readonly place: ChunkPlace;
   readonly sealed: Uint8Array;

@@ -3,10 +3,10 @@ import { concatBytes, utf8ToBytes, writeUint32, writeUint64 } from "../base/byte
 import { deriveKey } from "../crypto/derive.ts";
 
 /**
- * Sealing of a file's content (docs/files.md). A content has a key of its own, made of the epoch's read key and the content's
- * hash, so equal bytes give equal chunks within a space and epoch, and differ everywhere else. The nonce is the chunk's
- * place: under one key every place is sealed with one plaintext alone, since the key commits to the whole content and to the
- * size of its chunks.
+ * Sealing of a file's content (docs/files.md). Each content has its own key, made from the epoch's read key and the
+ * content's hash, so equal bytes give equal chunks within a space and epoch, and different ones everywhere else. The
+ * nonce is the chunk's place. Under one key every place is sealed with only one plaintext, because the key commits to the
+ * whole content and to its chunk size.
  */
 export const CHUNK_BYTES = 512 << 10;
 const TAG_BYTES = 16;
@@ -14,11 +14,11 @@ export const SEALED_CHUNK_BYTES_MAX = CHUNK_BYTES + TAG_BYTES;
 const NONCE_BYTES = 12;
 const AAD_TAG = utf8ToBytes("svc/file-chunk/v1\0");
 
-/** Where a chunk stands: level 0 is the content, those above are lists of hashes of the level below. */
+/** The place of a chunk: level 0 is the content; each higher level holds the hashes of the level below. */
 export interface ChunkPlace {
   readonly level: number;
   readonly index: number;
-  /** The last one of its level: a content that was cut short does not open. */
+  /** It is the last one of its level; so a truncated content does not open. */
   readonly last: boolean;
 }
 
@@ -55,7 +55,7 @@ export function openChunk(
   try {
     decipher.final();
   } catch {
-    return undefined; // the tag disagrees, which is all that `final` can object to here
+    return undefined; // the tag does not match: the only error that `final` can raise here
   }
   return new Uint8Array(plain.buffer, plain.byteOffset, plain.length);
 }

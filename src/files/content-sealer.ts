@@ -2,9 +2,11 @@ import { workerEntry } from "../base/worker-entry.ts";
 import { createWorkerPool } from "../base/worker-pool.ts";
 import type { SealReply, SealRequest } from "./seal-job.ts";
 
-/** Seals files beside the server's loop. */
+/** Seals files on another thread than the server's loop. */
 export interface ContentSealer {
-  /** Digests (32 bytes each) of the sealed chunks of a file of this size. Rejects when it cannot be read to its end. */
+  /**
+   * Digests (32 bytes each) of the sealed chunks of a file of this size. Rejects when the file cannot be read to its end.
+   */
   digests(request: SealRequest): Promise<Uint8Array>;
   close(): void;
 }

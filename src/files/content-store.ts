@@ -15,12 +15,12 @@ import { createManifests, type WholeContent } from "./manifests.ts";
 import { isFull, type Received, receiveContent } from "./receive-content.ts";
 import { createSharedDownloads } from "./shared-downloads.ts";
 
-/** Of the time of the loop, while several contents come in; when many requests do, they come first. */
+/** Share of the event loop for receiving while several contents come in; many other requests take precedence. */
 const RECEIVING_SHARE = 1 / 2;
 const RECEIVING_SHARE_BUSY = 1 / 30;
-/** How long a reader waits for the first bytes of what is not here. */
+/** How long a reader waits for the first bytes of a content that is not here. */
 const FIRST_BYTES_MS = 4_000;
-/** Chunks fetched at once by a whole download. */
+/** Chunks that a whole download fetches at once. */
 const AHEAD = 6;
 
 export interface ContentStoreDeps {
@@ -28,24 +28,24 @@ export interface ContentStoreDeps {
   readonly sources: ChunkSources;
   readonly sealer: ContentSealer;
   readonly log: Log;
-  /** Whether many requests come in. */
+  /** Whether many requests are coming in. */
   isBusy(): boolean;
-  /** A content that was fetched is whole here: its bytes are what its identity says. */
+  /** A fetched content is whole here, and its bytes match its identity. */
   arrived(content: Content): void;
-  /** A content is not here any more. */
+  /** A content is no longer here. */
   gone(spaceId: SpaceId, rootCid: string): void;
 }
 
 export type StoredContent = Extract<Received, { kind: "stored" }>;
 
-/** Contents of files on this device: taken in, read, fetched where they are not here, and dropped. */
+/** Contents of files on this device: how they are received, read, fetched where they are missing, and dropped. */
 export type ContentStore = ReturnType<typeof createContentStore>;
 
 export function createContentStore(deps: ContentStoreDeps) {
   const { blobs, sources, sealer, log } = deps;
-  /** Work on one content's place on the disk goes one after the other. */
+  /** Operations on one content's place on the disk run one after the other. */
   const locks = new Map<string, Promise<unknown>>();
-  /** Contents that somebody is about to refer to: no sweep takes them. */
+  /** Contents to which a row is about to refer; no sweep removes them. */
   const intended = new Map<string, number>();
 
   const nameOf = (spaceId: string, rootCid: string): string => `${spaceId}/${rootCid}`;
@@ -53,7 +53,7 @@ export function createContentStore(deps: ContentStoreDeps) {
   const locked = <T>(name: string, work: () => Promise<T>): Promise<T> => {
     const before = locks.get(name) ?? Promise.resolve();
     const done = before.then(work, work);
-    const settled = done.catch(() => undefined); // its caller is told
+    const settled = done.catch(() => undefined); // the caller of `done` gets its error
     locks.set(name, settled);
     void settled.then(() => locks.get(name) === settled && locks.delete(name));
     return done;
@@ -75,8 +75,8 @@ export function createContentStore(deps: ContentStoreDeps) {
       receiveContent(blobs, spaceId, body, turns),
 
     /**
-     * Seals a received content under a key of its epoch and gives it its place; `intend` is already counted, so `release` it
-     * once its row is written or given up.
+     * Seals a received content under its epoch's key and puts it in its place. It is protected from sweeps already, so
+     * `release` it once its row is written or given up.
      */
     async settle(
       spaceId: SpaceId,
@@ -102,7 +102,7 @@ export function createContentStore(deps: ContentStoreDeps) {
       }
       return content;
     },
-    /** What was settled, received anew: it is to be sealed under another key. */
+    /** Receives a settled content anew, to be sealed under another key. */
     async receiveAgain(content: Content, received: StoredContent): Promise<StoredContent> {
       const { path, handle } = await blobs.openTemp(content.spaceId);
       await handle.close();
@@ -110,22 +110,22 @@ export function createContentStore(deps: ContentStoreDeps) {
       await syncFile(path);
       return { ...received, path };
     },
-    /** The row that refers to it is written, or never will be. */
+    /** Call this when the row that refers to the content is written, or never will be. */
     release({ spaceId, rootCid }: Pick<Content, "spaceId" | "rootCid">): void {
       const name = nameOf(spaceId, rootCid);
       const left = (intended.get(name) ?? 0) - 1;
       if (left > 0) intended.set(name, left);
       else intended.delete(name);
     },
-    /** Whether what a row says of a content was seen to be false, by the very bytes that it names. */
+    /** Whether a row's claim about a content was proved false by the very bytes that it names. */
     isRefuted: downloads.isRefuted,
     isIntended: (spaceId: string, rootCid: string): boolean => intended.has(nameOf(spaceId, rootCid)),
-    /** Whether somebody reads it just now, as it comes. */
+    /** Whether somebody is reading it while it downloads. */
     isRead: (spaceId: string, rootCid: string): boolean => downloads.isRead(nameOf(spaceId, rootCid)),
     discard: (received: Received): Promise<void> =>
       received.kind === "stored" ? rm(received.path, { force: true }) : Promise.resolve(),
 
-    /** Whether all of it is here, as far as was seen. */
+    /** Whether all of it is here, as far as known. */
     isCached(spaceId: string, rootCid: string, size: number): boolean {
       const blob = blobs.get(spaceId, rootCid);
       return blob !== undefined && !blob.partial && blob.bytes === size;
@@ -133,8 +133,8 @@ export function createContentStore(deps: ContentStoreDeps) {
     whole,
 
     /**
-     * The bytes from `start` to `end`, inclusive: of a file on this disk, or a stream that ends as chunks arrive. Errors:
-     * file.not_available when nobody who is there has the first of them.
+     * The bytes from `start` to `end`, inclusive: as a file on this disk, or as a stream that ends once all chunks
+     * arrived. Errors: file.not_available when no reachable source has the first of them.
      */
     async read(content: Content, start: number, end: number): Promise<Blob | ReadableStream<Uint8Array>> {
       const path = await whole(content);
@@ -149,7 +149,7 @@ export function createContentStore(deps: ContentStoreDeps) {
       return contentStream(content, start, end, using);
     },
 
-    /** Fetches all that is missing; answers whether it is whole now. */
+    /** Fetches all missing chunks; resolves to whether the content is now whole. */
     async complete(content: Content, onProgress: (bytes: number) => void = () => {}): Promise<boolean> {
       if (await whole(content)) return true;
       return using(content, async (download) => {
@@ -170,12 +170,12 @@ export function createContentStore(deps: ContentStoreDeps) {
     },
 
     /**
-     * A whole content with its manifest, for those who take it chunk by chunk. Undefined when it is not here, or what is here
-     * is not this: who trusts the identity asks for a `scrub` then.
+     * A whole content with its manifest, for peers that fetch it chunk by chunk. Resolves to undefined when the content
+     * is not here, or the copy here does not match: a caller that trusts the identity then asks for a `scrub`.
      */
     manifest: (content: Content): Promise<WholeContent | undefined> => manifests.of(content),
 
-    /** The sealed chunk or page at a place, as far as this device has it; for others, who verify it. */
+    /** The sealed chunk or page at a place, as far as this device has it; other peers fetch it and verify it. */
     async sealed(
       content: Content,
       { level, index }: Pick<ChunkPlace, "level" | "index">,
@@ -199,8 +199,8 @@ export function createContentStore(deps: ContentStoreDeps) {
     },
 
     /**
-     * Seals the whole copy here again: false, and it is gone, when it is not what it should be. The identity has to be one that
-     * was proved: what a row alone says could make us drop a good copy.
+     * Seals the whole copy here again; when it is not what it should be, removes it and resolves to false. The identity
+     * must be a proved one, because a false row could make us drop a good copy.
      */
     async scrub(content: Content): Promise<boolean> {
       const path = await whole(content);
@@ -214,7 +214,7 @@ export function createContentStore(deps: ContentStoreDeps) {
       return false;
     },
 
-    /** Drops what is here of a content; answers how many bytes that freed. */
+    /** Drops what is here of a content; resolves to the number of bytes freed. */
     async drop(spaceId: SpaceId, rootCid: string): Promise<number> {
       const name = nameOf(spaceId, rootCid);
       const freed = await locked(name, () =>

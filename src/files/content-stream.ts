@@ -11,7 +11,10 @@ const AHEAD = 6;
 /** How long a reader that has begun waits for the next bytes. */
 const STALL_MS = 30_000;
 
-/** The bytes from `start` to `end`, inclusive, as their chunks come. Errors with file.not_available when they stay out. */
+/**
+ * Streams the bytes from `start` to `end`, inclusive, as their chunks arrive. Fails with file.not_available when they do
+ * not.
+ */
 export function contentStream(
   content: Content,
   start: number,
@@ -22,8 +25,8 @@ export function contentStream(
   let index = Math.floor(start / CHUNK_BYTES);
   const ended = Promise.withResolvers<void>();
   const opened = Promise.withResolvers<Download>();
-  opened.promise.catch(() => undefined); // the reader is told
-  // The download is held for as long as the reader reads.
+  opened.promise.catch(() => undefined); // the reader gets the error
+  // The download stays open for as long as the reader reads.
   using(content, async (download) => {
     opened.resolve(download);
     await ended.promise;

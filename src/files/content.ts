@@ -3,17 +3,20 @@ import { deriveKey } from "../crypto/derive.ts";
 import type { ContentIdentity } from "./chunk-tree.ts";
 import { contentKeyOf } from "./content-seal.ts";
 
-/** A content as whoever can read its space knows it: enough to find, verify and open its chunks. */
+/** A content as every reader of its space knows it: enough to find, verify and open its chunks. */
 export interface Content extends ContentIdentity {
   readonly spaceId: SpaceId;
   readonly rootCid: string;
-  /** Names the epoch. */
+  /** Id of the epoch's read key. */
   readonly keyId: Uint8Array;
-  /** The epoch's secret by which the network names the chunks and seals them once more. */
+  /**
+   * The epoch's secret from which the network's names for the chunks are made, and with which the chunks are sealed once
+   * more.
+   */
   readonly channelSecret: Uint8Array;
 }
 
-/** What a file's row says of its content; `epoch` is the one that it names. */
+/** The content that a file's row describes; `epoch` is the one that the row names. */
 export function contentOf(
   spaceId: SpaceId,
   epoch: { readonly id: Uint8Array; readonly key: Uint8Array },

@@ -9,17 +9,17 @@ import type { Content } from "./content.ts";
 import { CHUNK_BYTES, openChunk, sealChunk } from "./content-seal.ts";
 
 /**
- * A content of which chunks are missing here. Chunks come in any order, each verified by the tree above it, and are kept in a
- * sparse file; once the last is there the file is synced and takes its place among the whole ones. What a restart finds is
- * believed chunk by chunk, when it is read: nothing of it was synced.
+ * A content with missing chunks. Chunks arrive in any order; each is verified by the tree above it and kept in a sparse
+ * file. Once the last is there, the file is synced and becomes a whole content. After a restart each chunk is verified
+ * again when it is read, because nothing was synced.
  */
 export interface Download {
-  /** The plain bytes of a chunk, fetched if they are not here. Undefined: nobody who is there has it. */
+  /** The plain bytes of a chunk, fetched if they are not here. Resolves to undefined when no reachable source has it. */
   chunk(index: number): Promise<Uint8Array | undefined>;
-  /** The sealed bytes of a chunk that is here, for others; undefined when it is not. */
+  /** The sealed bytes of a chunk that is here, for other peers; undefined when it is not. */
   sealedHere(index: number): Promise<Uint8Array | undefined>;
   readonly chunks: number;
-  /** Chunks that are here. */
+  /** Number of chunks that are here. */
   present(): number;
   /** Resolves when the content is whole on the disk. */
   readonly whole: Promise<void>;
@@ -47,11 +47,11 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
   });
   const pages = new Map<string, Promise<Page | undefined>>();
   const running = new Map<number, Promise<Uint8Array | undefined>>();
-  /** Bits of chunks that are here and verified; and of those that an earlier run says are here. */
+  /** Bits of the chunks that are here and verified, and of those that an earlier run says are here. */
   const good = createBits();
   const claimed = createBits((await readFile(base + HAVE).catch(() => undefined)) ?? undefined);
   const whole = Promise.withResolvers<void>();
-  whole.promise.catch(() => undefined); // whoever waits for it is told; nobody has to
+  whole.promise.catch(() => undefined); // whoever awaits it gets the error; nobody has to await it
   let isWhole = false;
   let closed = false;
   let present = 0;
@@ -59,7 +59,10 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
   await adoptKnownHashes();
   blobs.note(spaceId, rootCid, 0, true);
 
-  /** A single page over all chunks can be made again of the hashes that an earlier run kept: the root's hash proves them. */
+  /**
+   * A single page over all chunks can be rebuilt from the hashes that an earlier run kept, because the root's hash proves
+   * them.
+   */
   async function adoptKnownHashes(): Promise<void> {
     if (counts.length !== 2) return;
     const digests = await readFile(base + HASHES).catch(() => undefined);
@@ -68,7 +71,7 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
     if (buildTree(content, kept).rootCid === rootCid) pages.set("1/0", Promise.resolve({ digests: kept }));
   }
 
-  /** The page of hashes over chunks, or over pages, fetched from the root down. */
+  /** The page of hashes of chunks, or of pages, fetched from the root down. */
   function page(level: number, index: number): Promise<Page | undefined> {
     const name = `${level}/${index}`;
     const known = pages.get(name);
@@ -102,7 +105,7 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
     return bytesRead === bytes.length ? bytes : undefined;
   }
 
-  /** What an earlier run left is sealed again: only then its hash can be compared. */
+  /** A chunk that an earlier run left is sealed again, because only then its hash can be compared. */
   async function verified(index: number, digest: Uint8Array): Promise<Uint8Array | undefined> {
     const plain = await readPart(index);
     if (plain && equalBytes(sha256(sealChunk(key, hash, placeIn(counts, 0, index), plain)), digest)) return plain;
@@ -141,7 +144,7 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
     }
   }
 
-  /** What is not kept is fetched again. */
+  /** If this is not saved, the chunks are only fetched again. */
   const writeClaims = () => writeFile(base + HAVE, claimed.bytes(), { mode: OWN_MODE }).catch(() => undefined);
   let saving: ReturnType<typeof setTimeout> | undefined;
   function saveClaims(): void {
@@ -198,7 +201,7 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
   };
 }
 
-/** The bytes that a row names are no content of it: whoever wrote the row did not have it, or lied. */
+/** The bytes that a row names do not make up its content: its author did not have it, or lied. */
 export class ContentDamaged extends Error {}
 
 async function writeAll(handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> {

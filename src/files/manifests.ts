@@ -18,11 +18,13 @@ interface ManifestDeps {
   nameOf(spaceId: string, rootCid: string): string;
 }
 
-/** Manifests kept for those who are served chunk by chunk; together no more than this, in bytes of digests. */
+/** Manifests kept for peers that fetch chunk by chunk: at most this many bytes of digests in total. */
 const KEPT_BYTES = 8 << 20;
 const DIGEST_BYTES = 32;
 
-/** Manifests of the contents that are whole on this disk: read from beside them, or made again by sealing them. */
+/**
+ * Manifests of the contents that are whole on this disk: read from the file beside the content, or rebuilt by sealing it.
+ */
 export function createManifests({ whole, sealer, nameOf }: ManifestDeps) {
   const kept = new Map<string, WholeContent>();
   let keptBytes = 0;
@@ -72,7 +74,7 @@ export function createManifests({ whole, sealer, nameOf }: ManifestDeps) {
       }
       return made;
     },
-    /** Seals the copy again: whether the disk still gives what was written. */
+    /** Seals the copy again, to see whether the disk still gives what was written. */
     isTrue: async (path: string, content: Content): Promise<boolean> =>
       (await sealedAgain(path, content)) !== undefined,
   };

@@ -13,7 +13,9 @@ import { receiveContent } from "./receive-content.ts";
 const SPACE = cidOf(new Uint8Array(8)) as SpaceId;
 const PIECE_BYTES = 64 << 10;
 const PIECES = 512;
-/** A megabyte waits to be written together; a piece is on its way, and one may be the last before. */
+/**
+ * Up to a megabyte waits to be written at once; besides it one piece is arriving, and the previous one may still be held.
+ */
 const HELD_AT_MOST = (1 << 20) + 2 * PIECE_BYTES;
 
 test("[files] of a body that comes in only what is not written yet is held in memory, without a collection", async () => {

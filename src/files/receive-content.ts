@@ -6,7 +6,7 @@ import { SvcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { BlobStore } from "./blob-store.ts";
 
-/** What came in: short content as it is, longer in a temporary file that is on the disk. */
+/** A received content: a short one in memory, a longer one in a temporary file that is on the disk. */
 export type Received =
   | { readonly kind: "inline"; readonly bytes: Uint8Array; readonly head: Uint8Array }
   | {
@@ -17,17 +17,17 @@ export type Received =
       readonly head: Uint8Array;
     };
 
-/** What sniffing looks at. */
+/** Bytes from the beginning by which the media type is guessed. */
 const HEAD_BYTES = 4096;
-/** Small reads are written together. */
+/** Small reads are written together, up to this many bytes. */
 const WRITE_BYTES = 1 << 20;
-/** Hashed in one piece: 0.15 ms. */
+/** Bytes hashed in one piece, which takes 0.15 ms. */
 const HASH_BYTES = 1 << 18;
 
 /**
- * Takes in a body of any length: hashed as it comes and never held as a whole. What is not short is in a private file and
- * fsynced when this resolves; when it rejects, nothing is left. Pieces of the body are freed when they are written: nobody
- * else may hold them. Errors: storage.full.
+ * Receives a body of any length: hashes it as it comes and never holds it as a whole. When this resolves, a body that is
+ * not short is in a private, fsynced file; when it rejects, nothing is left. Frees pieces of the body once they are
+ * written, so nobody else may hold them. Errors: storage.full.
  */
 export async function receiveContent(
   blobs: BlobStore,
@@ -52,7 +52,7 @@ export async function receiveContent(
     using participant = turns.join();
     return await store(blobs, spaceId, concatBytes(...first), reader, participant);
   } catch (error) {
-    // The rest is not wanted any more; that it broke off itself may be why.
+    // The rest is not wanted any more. The body's own failure may be the reason.
     await reader?.cancel(error).catch(() => undefined);
     throw isFull(error) ? new SvcError("storage.full", { cause: error }) : error;
   }
@@ -80,7 +80,7 @@ async function store(
     waitingBytes = 0;
   };
   const take = async (chunk: Uint8Array): Promise<void> => {
-    // Hashed on this thread: many uploads at once would leave it to nothing else.
+    // It is hashed on this thread, where many uploads at once would leave no time for anything else.
     for (let at = 0; at < chunk.length; at += HASH_BYTES) {
       await participant.turn();
       hash.update(chunk.subarray(at, at + HASH_BYTES));
@@ -102,19 +102,22 @@ async function store(
     await handle.close();
     return { kind: "stored", path, size, hash: new Uint8Array(hash.digest()), head };
   } catch (error) {
-    await handle.close().catch(() => undefined); // what failed before is what to tell
+    await handle.close().catch(() => undefined); // the earlier error is the one to report
     await rm(path, { force: true });
     throw error;
   }
 }
 
-/** Frees a piece of the body at once: as garbage, what came in before the next collection takes up to 100 MB. */
+/**
+ * Frees a piece of the body at once. If it were left to the garbage collector, up to 100 MB would pile up between
+ * collections.
+ */
 function giveBack(part: Uint8Array): void {
   const { buffer } = part;
   if (buffer instanceof ArrayBuffer && buffer.byteLength === part.byteLength) buffer.transfer(0);
 }
 
-/** No room on the disk, or no more of it for this user. */
+/** Whether the error says that the disk is full, or that the quota of this user is. */
 export function isFull(error: unknown): boolean {
   const code = (error as NodeJS.ErrnoException | undefined)?.code;
   return code === "ENOSPC" || code === "EDQUOT" || code === "EFBIG";

@@ -1,4 +1,4 @@
-/** What a thread that seals contents is asked: to seal the chunks of a file and to tell their hashes. */
+/** The request to a sealing thread: seal the chunks of a file and return their hashes. */
 export interface SealRequest {
   readonly path: string;
   readonly key: Uint8Array;

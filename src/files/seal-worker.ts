@@ -1,4 +1,7 @@
-/** Entry of a thread that seals the chunks of a file on this disk and answers their hashes. The sealed bytes are not kept. */
+/**
+ * Entry of a thread that seals the chunks of a file on this disk and returns their hashes. It does not keep the sealed
+ * bytes.
+ */
 import { closeSync, openSync, readSync } from "node:fs";
 import { constants } from "node:os";
 import { giveWay } from "../base/give-way.ts";
@@ -9,7 +12,7 @@ import type { SealReply, SealRequest } from "./seal-job.ts";
 
 declare const self: Worker;
 
-// Elsewhere a thread has no priority of its own.
+// On other systems a thread has no priority of its own.
 if (process.platform === "linux") giveWay(constants.priority.PRIORITY_BELOW_NORMAL);
 
 function digestsOf({ path, key, hash, size }: SealRequest): SealReply {

@@ -4,9 +4,9 @@ import type { ChunkSources } from "./chunk-sources.ts";
 import type { Content } from "./content.ts";
 import { ContentDamaged, type Download, openDownload } from "./download.ts";
 
-/** A download that nobody uses is closed after so long. */
+/** A download that nobody uses is closed after this long. */
 const LINGER_MS = 3_000;
-/** Identities that are remembered as false. */
+/** Most false identities that are remembered. */
 const REFUTED_KEPT = 10_000;
 
 interface Shared {
@@ -17,8 +17,8 @@ interface Shared {
 }
 
 /**
- * Downloads, each shared by all who read the same content. What is the same is said by everything that a row says of it: a row
- * that names the root of somebody else's content with a hash of its own gets a download of its own, which fails alone.
+ * Downloads, each shared by all readers of the same content. Two contents are the same only if everything in their rows
+ * agrees: a row that names the root of another content with a false hash gets its own download, which fails alone.
  */
 export function createSharedDownloads(deps: {
   readonly blobs: BlobStore;
@@ -29,7 +29,7 @@ export function createSharedDownloads(deps: {
 }) {
   const downloads = new Map<string, Shared>();
   const refuted = new Set<string>();
-  /** Places that somebody works on just now: downloads that are asked for meanwhile open behind that. */
+  /** Places that are being worked on: a download requested meanwhile opens afterwards. */
   const taken = new Map<string, Promise<void>>();
   const rootNameOf = ({ spaceId, rootCid }: Pick<Content, "spaceId" | "rootCid">): string =>
     deps.rootNameOf(spaceId, rootCid);
@@ -44,7 +44,7 @@ export function createSharedDownloads(deps: {
   const close = async (name: string, held: Shared): Promise<void> => {
     if (downloads.get(name) === held) downloads.delete(name);
     clearTimeout(held.linger);
-    const download = await held.opening.catch(() => undefined); // it was never open
+    const download = await held.opening.catch(() => undefined); // it never opened
     await download?.close();
   };
 
@@ -72,7 +72,7 @@ export function createSharedDownloads(deps: {
   };
 
   return {
-    /** Works with the download of a content, which is closed a while after the last has left it. */
+    /** Works with the download of a content, which is closed a while after its last user is done. */
     async using<T>(content: Content, work: (download: Download) => Promise<T>): Promise<T> {
       const name = nameOf(content);
       const held = sharedOf(name, content);
@@ -94,11 +94,11 @@ export function createSharedDownloads(deps: {
     },
     /** The download of a content that is under way; undefined when there is none. */
     current: (content: Content): Promise<Download> | undefined => downloads.get(nameOf(content))?.opening,
-    /** Whether its own bytes, proved by its root, were seen not to be what it says. */
+    /** Whether the content's own bytes, proved by its root, were seen not to match its identity. */
     isRefuted: (content: Content): boolean => refuted.has(nameOf(content)),
     isRead: (rootName: string): boolean =>
       [...downloads.values()].some((held) => held.rootName === rootName && held.users > 0),
-    /** Works on the place of a content while no download of it is open. For one place one after the other. */
+    /** Works on the place of a content while no download of it is open. For one place, one caller after the other. */
     async without<T>(rootName: string, work: () => Promise<T>): Promise<T> {
       const done = Promise.withResolvers<void>();
       taken.set(rootName, done.promise);

@@ -22,11 +22,11 @@ export interface AppDeps {
   readonly server: ServerHandle;
   readonly log: Log;
   readonly allowedOrigins: readonly string[];
-  /** The port the app is served on, for the guard. */
+  /** The port on which the app is served; the guard needs it. */
   port(): number;
-  /** Pages and assets beside the API; undefined where it has nothing at the path. */
+  /** Pages and assets beside the API; resolves to undefined where there is none at the path. */
   page?(request: Request, pathname: string): Promise<Response | undefined>;
-  /** Holds routes to what they declare; for tests. */
+  /** Checks routes against what they declare; for tests. */
   readonly checkResponses?: boolean;
 }
 
@@ -69,7 +69,7 @@ export function createApp(deps: AppDeps): App {
     }
   }
 
-  /** The streams that `request` may carry. What they answer counts as said to it. */
+  /** The streams that `request` may carry. The request gets their replies. */
   function innerStreams(request: Request, requestId: string, log: Log): InnerStreams {
     const inner: InnerStreams = {
       fault: (asked) => streamFault(asked, request.url, streams),
@@ -121,7 +121,7 @@ export function createApp(deps: AppDeps): App {
     const full = await routed(get, pathname, info);
     const headers = new Headers(full.headers);
     const isJson = headers.get("content-type") === JSON_CONTENT_TYPE;
-    // Only what is in memory anyway is measured; a file's handler says its length itself.
+    // The length is computed only for what is in memory anyway; a file's handler sets the header itself.
     if (isJson) headers.set("content-length", String((await full.arrayBuffer()).byteLength));
     else await full.body?.cancel();
     return new Response(null, { status: full.status, headers });
@@ -149,7 +149,7 @@ export function createApp(deps: AppDeps): App {
   };
 }
 
-/** Elysia routes; everything around it is ours, so that one order of checks holds for every path. */
+/** Elysia only routes. Everything around it is ours, so that one order of checks holds for every path. */
 function createRouter(deps: AppDeps, infoByRequest: WeakMap<Request, RequestInfo>) {
   const unmatched = new WeakSet<Request>();
   const app = new Elysia({ normalize: false, strictPath: true, handler: { standardHostname: false } });
@@ -168,7 +168,7 @@ function createRouter(deps: AppDeps, infoByRequest: WeakMap<Request, RequestInfo
       route.path,
       async ({ request, params }) =>
         dispatch(request, params as Record<string, string>, infoByRequest.get(request) as RequestInfo),
-      // Bodies are read, bounded and checked in dispatch.
+      // dispatch reads, bounds and checks the bodies.
       { parse: "none" },
     );
   }
@@ -184,7 +184,7 @@ function isStream(route: Route): boolean {
   return Object.values(route.responses).some((response) => response.frames !== undefined);
 }
 
-/** Why a subscription names no stream that another one may carry. */
+/** Why a subscription does not name a stream that another one may carry. */
 function streamFault(asked: SubscriptionRequest, base: string, streams: PathMatcher): string | undefined {
   const { method, path, body } = asked;
   if (method === "GET" && body !== undefined) return "a GET takes no body";
@@ -199,14 +199,14 @@ function jsonBody(body: unknown): { body: string; headers: Record<string, string
   return { body: JSON.stringify(body), headers: { "content-type": JSON_CONTENT_TYPE } };
 }
 
-/** Ids are unique over restarts by their random head, cheap by their counter. */
+/** Makes request ids. Their random head keeps them unique over restarts, their counter makes them cheap. */
 function createRequestIds(): () => string {
   const boot = Math.floor(Math.random() * 36 ** 6).toString(36);
   let count = 0;
   return () => `${boot}-${(++count).toString(36)}`;
 }
 
-/** The path of an absolute URL, undecoded. */
+/** The path of an absolute URL, not decoded. */
 function pathOf(url: string): string {
   const from = url.indexOf("/", url.indexOf("://") + 3);
   if (from === -1) return "/";

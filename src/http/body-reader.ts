@@ -5,9 +5,9 @@ import { LIMITS } from "../protocol/limits.ts";
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
 /**
- * Reads a JSON body, never more than `LIMITS.bodyBytes` of it. `undefined` when there is none.
- * Errors: request.too_large, request.bad_json (syntax, UTF-8), request.schema (nesting, a `__proto__` key below the top, a
- * number beyond those that are kept).
+ * Reads a JSON body, at most `LIMITS.bodyBytes` of it. Resolves to `undefined` when there is none. Errors:
+ * request.too_large, request.bad_json (syntax, UTF-8), request.schema (nesting, a `__proto__` key below the top, a number
+ * that cannot be stored).
  */
 export async function readJsonBody(request: Request): Promise<unknown> {
   const bytes = await readCapped(request, LIMITS.bodyBytes);
@@ -20,7 +20,7 @@ async function readCapped(request: Request, limitBytes: number): Promise<Uint8Ar
   const declared = request.headers.get("content-length");
   if (declared !== null) {
     if (Number(declared) > limitBytes) throw tooLarge(limitBytes);
-    // The HTTP parser holds the sender to what it declared.
+    // The HTTP parser makes sure that the sender sends the length it declared.
     return declared === "0" ? new Uint8Array() : request.bytes();
   }
   if (request.body === null) return new Uint8Array();
@@ -52,7 +52,7 @@ function parseJson(bytes: Uint8Array): unknown {
   const tooDeep = exceedsDepth(text, LIMITS.bodyDepth);
   let value: unknown;
   try {
-    // A body nested too deeply is not parsed: the parser's stack is not the place to find its limit.
+    // A body that nests too deeply is not parsed, because it could exhaust the parser's stack.
     if (!tooDeep) value = JSON.parse(text);
   } catch (cause) {
     throw svcError("request.bad_json", undefined, `The request body is not valid JSON: ${(cause as Error).message}`);
@@ -72,7 +72,7 @@ function mayHoldProto(text: string): boolean {
 
 /**
  * Refuses a `__proto__` key anywhere below the top level: assigning through such a key would replace a prototype and
- * lose the value without a word. At the top level the endpoint's own strictness answers for it.
+ * silently lose the value. At the top level the endpoint's strict schema refuses it.
  */
 function refuseNestedProto(value: unknown, path: string, top: boolean): void {
   if (typeof value !== "object" || value === null) return;
@@ -92,12 +92,12 @@ function refuseNestedProto(value: unknown, path: string, top: boolean): void {
   }
 }
 
-/** What a number's text has that parses to an infinity or to minus zero; other texts may have it too. */
+/** Matches every text in which a number may parse to an infinity or to minus zero; it matches other texts too. */
 const ODD_NUMBER = /[:,[\s]-0|\d[eE][+-]?\d{2}|\d{200}/;
 
 /**
- * Refuses numbers beyond a double, which no record holds and which an answer would say as null, and makes minus zero the
- * zero that an answer says, in place: what was sent is equal to what is read back.
+ * Refuses numbers beyond a double, which no record can hold and JSON would write as null. Replaces minus zero by zero in
+ * place, because JSON writes it as zero: what is read back then equals what was sent.
  */
 function settleNumbers(value: unknown, path: string): void {
   if (typeof value === "number" && !Number.isFinite(value)) {

@@ -5,12 +5,13 @@ export interface ByteRange {
 }
 
 const SPEC = /^(\d*)-(\d*)$/;
-/** More are no honest request (RFC 9110 § 14.2): the whole is sent. */
+/** A header with more ranges is not an honest request (RFC 9110 § 14.2), so the whole is sent. */
 const SPECS_MAX = 16;
 
 /**
- * What a Range header asks of a representation of `size` bytes (RFC 9110 § 14). Undefined: the whole is sent, since there is
- * no header, it is malformed, of another unit, or asks for several ranges. `unsatisfiable`: it lies outside (416).
+ * Reads which part of a representation of `size` bytes a Range header asks for (RFC 9110 § 14). Undefined: send the
+ * whole, because the header is absent, malformed, of another unit, or asks for several ranges. `unsatisfiable`: the range
+ * is outside (416).
  */
 export function parseRange(header: string | null, size: number): ByteRange | "unsatisfiable" | undefined {
   const specs = header === null ? undefined : /^bytes\s*=(.*)$/i.exec(header.trim())?.[1]?.split(",");
@@ -24,7 +25,7 @@ export function parseRange(header: string | null, size: number): ByteRange | "un
   if (ranges.length === 0) return undefined;
   const inside = ranges.filter((range) => range !== "outside");
   if (inside.length === 0) return "unsatisfiable";
-  // Of several the whole is sent, which RFC 9110 § 14.2 leaves to the server.
+  // For several ranges we send the whole, which RFC 9110 § 14.2 lets the server do.
   return ranges.length === 1 ? inside[0] : undefined;
 }
 

@@ -1,7 +1,7 @@
 import { ERROR_RULES, type ErrorCode } from "../protocol/errors.ts";
 import type { Route } from "./route.ts";
 
-/** Whatever is asked for, files may be in the way of it. */
+/** Any request can fail on a file. */
 const STORAGE_CODES = [
   "storage.full",
   "storage.damaged",
@@ -10,7 +10,7 @@ const STORAGE_CODES = [
   "storage.failed",
 ] as const satisfies ErrorCode[];
 
-/** Every [code, status] a route may answer with: its own and those the shell adds. */
+/** Every [code, status] with which a route may answer: its own and those that the shell adds. */
 export function declaredErrors(route: Route): [code: ErrorCode, status: number][] {
   const codes = new Map<string, [ErrorCode, number]>();
   const add = (code: ErrorCode, status: number = ERROR_RULES[code].status) =>
@@ -19,7 +19,7 @@ export function declaredErrors(route: Route): [code: ErrorCode, status: number][
   add("request.forbidden_host");
   add("request.forbidden_origin");
   if (!route.open) add("auth.required");
-  // A segment of a path that is no percent-encoding is an invalid field.
+  // A path segment that is not valid percent-encoding is an invalid field.
   if (route.body || route.query || route.path.includes("/:")) add("request.invalid_field");
   if (route.body || route.query) add("request.missing_field");
   if (route.method !== "GET" && !route.rawBody) add("request.unsupported_media_type");

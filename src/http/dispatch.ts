@@ -16,7 +16,7 @@ import type { ServerHandle } from "./server-handle.ts";
 export interface DispatchDeps {
   readonly host: AccountHost;
   readonly server: ServerHandle;
-  /** Holds replies to their schemas and errors to the declared ones; for tests. */
+  /** Checks replies against their schemas and errors against the declared ones; for tests. */
   readonly checkResponses: boolean;
 }
 
@@ -69,7 +69,7 @@ export function createDispatch(route: Route, deps: DispatchDeps): Dispatch {
   };
 }
 
-/** What handlers get; `signal` is made only when asked for, which most never do. */
+/** What handlers get. `signal` is made only when a handler asks for it, which most never do. */
 class HandlerContext implements RouteContext<unknown, unknown, unknown>, OpenRouteContext<unknown, unknown, unknown> {
   readonly params: unknown;
   readonly query: unknown;
@@ -81,7 +81,7 @@ class HandlerContext implements RouteContext<unknown, unknown, unknown>, OpenRou
   readonly outer: OuterStream | undefined;
   readonly inner: InnerStreams;
   readonly host: AccountHost;
-  /** Present whenever the route is not open: `createDispatch` has answered 401 otherwise. */
+  /** Present unless the route is open: otherwise `createDispatch` has answered 401. */
   readonly engine: Engine;
 
   constructor(

@@ -24,7 +24,7 @@ const contents: Readonly<Record<string, { type: string; read(): Promise<string |
 };
 const etagByPath = new Map<string, string>();
 
-/** The documentation page: a viewer of `/v1/openapi.json` that comes whole from the executable. */
+/** The documentation page: a viewer of `/v1/openapi.json`, all of which is in the executable. */
 export const docsPages: PageSet = {
   // The viewer sets style attributes and shows icons as data URLs.
   policy: [
@@ -48,13 +48,13 @@ export const docsPages: PageSet = {
 
 let rendered: Promise<DocsViewer> | undefined;
 
-/** Rendered when first asked for: no start of the server waits for it. */
+/** Rendered when first requested, so that the server's start does not wait for it. */
 function viewer(): Promise<DocsViewer> {
   rendered ??= import("./docs-viewer.ts").then(({ renderDocsViewer }) => renderDocsViewer(PATHS));
   return rendered;
 }
 
-/** The viewer is large and does not change: it is hashed once and not kept in memory. */
+/** The viewer is large and does not change, so it is hashed once and not kept in memory. */
 function etagOf(path: string, body: string | Uint8Array): string {
   let etag = etagByPath.get(path);
   if (etag === undefined) {

@@ -1,15 +1,15 @@
 import { swagger } from "@elysiajs/swagger";
 import { Elysia } from "elysia";
 
-/** The documentation page in the parts a strict content security policy asks for. */
+/** The documentation page, split into the parts that a strict content security policy demands. */
 export interface DocsViewer {
   readonly html: string;
-  /** The page's only script of its own: it starts the viewer. */
+  /** The page's only own script: it starts the viewer. */
   readonly start: string;
 }
 
 export interface DocsViewerPaths {
-  /** Where the description is read from. */
+  /** The URL of the description. */
   readonly description: string;
   readonly viewerScript: string;
   readonly viewerStyle: string;
@@ -17,13 +17,13 @@ export interface DocsViewerPaths {
 }
 
 /**
- * Renders the page with the swagger plugin. Its Swagger UI provider takes the style from where it is told, but loads
- * the viewer from a CDN and starts it by an inline script: both are moved to `paths`. The plugin's Scalar provider
- * would take a local viewer as it is, and that viewer talks to its maker's hosts. The plugin's own 3.0.3 document is
- * left behind with the instance that would serve it. Throws if the plugin's page is not the one known here.
+ * Renders the page with the swagger plugin. The plugin's Swagger UI provider can take its style from a given path, but it
+ * loads the viewer from a CDN and starts it with an inline script: both are moved to `paths`. The plugin's Scalar
+ * provider could use a local viewer unchanged, but that viewer contacts its maker's hosts. The plugin's own OpenAPI 3.0.3
+ * document is dropped with the instance that would serve it. Throws if the plugin's page is not the one known here.
  */
 export async function renderDocsViewer(paths: DocsViewerPaths): Promise<DocsViewer> {
-  // `url` wins over the plugin's own, which is relative and breaks below `/swagger/`.
+  // `url` takes precedence over the plugin's own URL, which is relative and breaks below `/swagger/`.
   const swaggerOptions = {
     url: paths.description,
     deepLinking: true,
@@ -48,7 +48,7 @@ export async function renderDocsViewer(paths: DocsViewerPaths): Promise<DocsView
   if (start === undefined) throw new Error("the swagger plugin's page starts its viewer in an unknown way");
   let html = replaceOnce(page, /<script>[^<]*<\/script>/, `<script src="${paths.start}"></script>`);
   html = replaceOnce(html, /<script src="https:[^"]*" crossorigin>/, `<script src="${paths.viewerScript}">`);
-  // No icon is better than a request for one that answers 404.
+  // No icon is better than a request for one, which would get 404.
   html = replaceOnce(html, /<\/head>/, '    <link rel="icon" href="data:," />\n</head>');
   if (/https?:/.test(html + start)) throw new Error("the swagger plugin's page refers to another host");
   return { html, start };

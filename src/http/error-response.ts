@@ -3,7 +3,10 @@ import { SvcError, svcError } from "../protocol/errors.ts";
 import { storageFault } from "../protocol/storage-fault.ts";
 import { jsonResponse } from "./reply.ts";
 
-/** The one place where anything thrown becomes an answer: what is not an `SvcError` is `internal`, and only the log says more. */
+/**
+ * The one place where anything thrown becomes an answer. Whatever is not an `SvcError` becomes `internal`, and only the
+ * log says more.
+ */
 export function errorResponse(thrown: unknown, log: Log): Response {
   const error = toSvcError(thrown);
   logRefusal(error, thrown, log);
@@ -11,7 +14,7 @@ export function errorResponse(thrown: unknown, log: Log): Response {
   if (error.code === "request.method_not_allowed" && Array.isArray(error.details?.["allowed"])) {
     headers["allow"] = error.details["allowed"].join(", ");
   }
-  // The rest of a body that is too large is not read: the connection cannot be used again.
+  // The rest of a body that is too large is not read, so the connection cannot be reused.
   if (error.code === "request.too_large") headers["connection"] = "close";
   return jsonResponse(error.status, JSON.stringify(error.toBody()), headers);
 }
@@ -27,12 +30,12 @@ function isAbort(thrown: unknown): boolean {
   return name === "AbortError" || code === "ABORT_ERR";
 }
 
-/** Every refusal can be found by its request id: a 5xx at the default level, a 4xx at debug. */
+/** Logs every refusal with its request id: a 5xx at the default level, a 4xx at debug. */
 function logRefusal(error: SvcError, thrown: unknown, log: Log): void {
   const { code, status } = error;
   if (status < 500) log.debug("request refused", { code, status });
-  // What the specification does not offer is no fault.
+  // A feature that the specification does not offer is not a fault.
   else if (status === 501) log.info("request refused", { code, status });
-  // A client that went away needs no attention; nobody reads the answer.
+  // When the client has disconnected nobody reads the answer, so it is only logged at debug.
   else log[isAbort(thrown) ? "debug" : "error"]("request failed", { code, status, err: thrown });
 }

@@ -3,19 +3,19 @@ import type { OpenStream, StreamRegistry } from "./stream-registry.ts";
 
 /** What a connection carries to its reader. */
 export interface StreamOutlet {
-  /** The next bytes; undefined when there are none for now. `wake` of the connection says that there are. */
+  /** The next bytes; undefined when there are none for now. The connection's `wake` announces new ones. */
   take(): Uint8Array | undefined;
-  /** Everything, `closed` included, has been taken. */
+  /** The reader has taken everything, including `closed`. */
   readonly finished: boolean;
-  /** Ends it: what waits is still to be taken, then `closed{reason}`. */
+  /** Ends the stream: the reader still gets what waits, then `closed{reason}`. */
   close(reason: CloseReason): void;
-  /** Called exactly once, however the connection ends. */
+  /** Called exactly once, in whatever way the connection ends. */
   stop(): void;
 }
 
 /**
- * One reader's connection: bytes when it can take them, keepalive comments while there are none. A reader that has gone, or
- * takes nothing for `readDeadlineMs`, is cut off.
+ * One reader's connection: it sends bytes when the reader can take them, and keepalive comments while there are none. It
+ * cuts off a reader that is gone or takes nothing for `readDeadlineMs`.
  */
 export class EventConnection implements OpenStream {
   private readonly registry: StreamRegistry;
@@ -26,9 +26,9 @@ export class EventConnection implements OpenStream {
   private keepaliveDue = false;
   /** Resolves the reader's waiting pull. */
   private resume: (() => void) | undefined;
-  /** Those who wait until what was handed over is written to the socket. */
+  /** Callers that wait until what was handed over is written to the socket. */
   private afterWrite: (() => void)[] = [];
-  /** When the reader last took something, or the wait for it to do so began. Monotonic. */
+  /** When the reader last took something, or when we began to wait for it to do so. Monotonic. */
   private activeMs = performance.now();
 
   constructor(outlet: StreamOutlet, registry: StreamRegistry) {
@@ -47,7 +47,7 @@ export class EventConnection implements OpenStream {
     registry.add(this);
   }
 
-  /** The answer that carries it, until `signal` says that the client has gone. */
+  /** The response that carries the stream, until `signal` says that the client is gone. */
   respond(signal: AbortSignal): Response {
     if (signal.aborted) this.dispose();
     else signal.addEventListener("abort", () => this.dispose(), { once: true });
@@ -71,7 +71,7 @@ export class EventConnection implements OpenStream {
     this.wake();
   }
 
-  /** Resolves when everything that was handed over so far is written to the socket, or the connection has ended. */
+  /** Resolves when everything handed over so far is written to the socket, or when the connection has ended. */
   async written(): Promise<void> {
     if (this.disposed || this.resume !== undefined) return;
     await new Promise<void>((resolve) => this.afterWrite.push(resolve));
@@ -80,7 +80,7 @@ export class EventConnection implements OpenStream {
   tick(nowMs: number): void {
     const { keepaliveMs, readDeadlineMs } = this.registry.times;
     if (this.resume === undefined) {
-      // The reader is not waiting for us, so we are waiting for it.
+      // The reader is not waiting for us, so we are waiting for the reader.
       if (nowMs - this.activeMs >= readDeadlineMs) this.cutOff();
     } else if (nowMs - this.activeMs >= keepaliveMs) {
       this.keepaliveDue = true;
@@ -88,7 +88,7 @@ export class EventConnection implements OpenStream {
     }
   }
 
-  /** Hands the reader what there is, waiting for something if need be. One pull is answered by one chunk. */
+  /** Gives the reader what there is, or waits for something. Each pull gets one chunk. */
   private async fill(): Promise<void> {
     this.activeMs = performance.now();
     this.notifyWritten();
@@ -117,7 +117,7 @@ export class EventConnection implements OpenStream {
   }
 
   private cutOff(): void {
-    // Without a reason: Bun prints the reason of an errored response to stderr.
+    // No reason is given, because Bun prints the reason of an errored response to stderr.
     this.controller.error();
     this.dispose();
   }

@@ -1,6 +1,6 @@
 /**
- * What browsers are told of a file's bytes. They were written by any member of a space and are served on the origin of the
- * API and of the page, so nothing of them may run there (docs/files.md).
+ * The headers that browsers get with a file's bytes. Any member of a space may have written the bytes, and they are
+ * served on the origin of the API and the page, so nothing in them may run there (docs/files.md).
  */
 const OCTETS = "application/octet-stream";
 /** Formats that browsers decode and never execute. */
@@ -17,7 +17,10 @@ const RASTER = new Set([
   "heic",
   "tiff",
 ]);
-/** Documents that can hold programs, and what a browser splits into parts of other types. Saved, never shown. */
+/**
+ * Documents that can hold programs, and formats that a browser splits into parts of other types. Browsers save these and
+ * never show them.
+ */
 const ACTIVE =
   /^(text\/(html|xml|xsl|javascript|ecmascript|vbscript|cache-manifest)|application\/(xhtml|xml|xslt|pdf|javascript|ecmascript|x-javascript|x-shockwave-flash|java-archive|hta|mathml|x-x509-ca-cert).*|image\/svg.*|.*\+xml|multipart\/.*|message\/.*)$/;
 const SANDBOX = "sandbox; default-src 'none'";
@@ -35,7 +38,7 @@ export function fileHeaders(file: { mime?: string | undefined; name?: string | u
     etag: `"${file.tag}"`,
     "accept-ranges": "bytes",
     "x-content-type-options": "nosniff",
-    // Every device asks its own server; what is private to a space stays out of shared caches.
+    // Every device asks its own server; content of a space stays out of shared caches.
     "cache-control": "private, no-cache",
   });
   if (!isMedia(mime)) headers.set("content-security-policy", SANDBOX);
@@ -45,7 +48,10 @@ export function fileHeaders(file: { mime?: string | undefined; name?: string | u
   return headers;
 }
 
-/** RFC 6266, the exact name as RFC 8187 has it; what only knows `filename` gets ASCII without anything that could end it. */
+/**
+ * RFC 6266: the exact name is encoded as in RFC 8187. Clients that only know `filename` get ASCII without any character
+ * that could end the value.
+ */
 function disposition(kind: "inline" | "attachment", name: string | undefined): string {
   if (name === undefined) return kind;
   const plain = name.replace(/[^\x20-\x7e]|["\\%;/]/gu, "_");

@@ -11,7 +11,7 @@ export interface ReadableFile {
   read(start: number, end: number): Promise<Blob | ReadableStream<Uint8Array> | Uint8Array>;
 }
 
-/** Answers a request for a file's content: conditions first, then the range (RFC 9110 § 13.2.2). */
+/** Answers a request for a file's content: checks conditions first, then the range (RFC 9110 § 13.2.2). */
 export async function fileResponse(request: Request, file: ReadableFile, log: Log): Promise<Response> {
   const { size } = file.info;
   const headers = fileHeaders({ ...file.info, tag: file.tag });

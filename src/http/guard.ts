@@ -1,23 +1,23 @@
 import { type SvcError, svcError } from "../protocol/errors.ts";
 import { allowingSetting } from "./refused-origins.ts";
 
-/** What a listener holds every request against before anything is routed (API-9). */
+/** The rules that a listener applies to every request before routing (API-9). */
 export interface GuardRules {
-  /** The port this listener answers on. */
+  /** The port on which this listener answers. */
   port(): number;
-  /** Origins allowed beside the listener's own (`http.allowedOrigins`). Never `null`, never `*`. */
+  /** Origins allowed besides the listener's own (`http.allowedOrigins`). Never `null`, never `*`. */
   readonly allowedOrigins: ReadonlySet<string>;
   /** Routes that take bodies of any media type. */
   takesRawBody(method: string, pathname: string): boolean;
 }
 
-/** Loopback names a Host header may carry; 127.0.0.0/8 beside them. */
+/** Loopback names that a Host header may carry, including 127.0.0.0/8. */
 const LOOPBACK_NAME = /^(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|\[::1\])$/i;
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 
 /**
- * Refuses requests that a web page elsewhere, or a name rebound to this machine, can make: loopback is no boundary
- * against a browser. Returns the refusal: request.forbidden_host, request.forbidden_origin,
+ * Refuses requests that a web page elsewhere, or a name rebound to this machine, can make: being reachable only over
+ * loopback does not keep browsers out. Returns the refusal: request.forbidden_host, request.forbidden_origin,
  * request.unsupported_media_type.
  */
 export function guardRequest(request: Request, pathname: string, rules: GuardRules): SvcError | undefined {
@@ -51,7 +51,7 @@ function checkMediaType(request: Request, pathname: string, rules: GuardRules): 
   const chunked = request.headers.has("transfer-encoding");
   if (!chunked && (declared === null || declared === "0")) return undefined;
   const type = request.headers.get("content-type");
-  // A chunked body may turn out to be empty, which needs no type: the body reader decides.
+  // A chunked body may turn out to be empty and then needs no type, so the body reader decides.
   if (type === null ? chunked : JSON_TYPE.test(type)) return undefined;
   if (rules.takesRawBody(request.method, pathname)) return undefined;
   return svcError("request.unsupported_media_type", { got: type ?? "" });

@@ -1,7 +1,9 @@
 import { formatAddress, type ListenAddress } from "../engine/listen-address.ts";
 import { JSON_CONTENT_TYPE } from "./reply.ts";
 
-/** Seconds without a byte either way after which a connection is closed; streams lift it for themselves. */
+/**
+ * A connection without a byte in either direction for this many seconds is closed; streams lift the limit for themselves.
+ */
 const IDLE_SECONDS = 120;
 
 export interface Listener {
@@ -10,15 +12,15 @@ export interface Listener {
   readonly port: number;
   /** Takes the idle timeout off the request's connection. */
   disableIdleTimeout(request: Request): void;
-  /** Accepts no more; resolves when what is in flight has been answered. */
+  /** Accepts no more requests; resolves when those under way have been answered. */
   drain(): Promise<void>;
   /** Cuts off every connection. */
   abort(): void;
 }
 
 /**
- * Listens. Bun's own limit on bodies is off: file uploads stream, and every other body is capped where it is read.
- * Throws Bun's error (code EADDRINUSE) when the port is taken.
+ * Starts to listen. Bun's own limit on bodies is off: file uploads stream, and every other body is bounded where it is
+ * read. Throws Bun's error (code EADDRINUSE) when the port is taken.
  */
 export function listen(address: ListenAddress, fetch: (request: Request) => Promise<Response>): Listener {
   const server = Bun.serve({
@@ -27,10 +29,10 @@ export function listen(address: ListenAddress, fetch: (request: Request) => Prom
     idleTimeout: IDLE_SECONDS,
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     development: false,
-    // Without development mode Bun would let a second server share the port, silently.
+    // Outside development mode Bun would silently let a second server share the port.
     reusePort: false,
     fetch,
-    // `fetch` never rejects; should Bun itself fail, the answer is still an envelope.
+    // `fetch` never rejects; if Bun itself fails, the answer is still an error envelope.
     error: () =>
       new Response(
         '{"error":{"code":"internal","message":"Something failed inside the server; its log has the details"}}',

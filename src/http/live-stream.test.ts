@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
 
-/** A space whose windows are served at /, the way a route does. */
+/** Serves a space's windows at /, as a route does. */
 async function serveSpace() {
   const space = await openLiveSpace();
   const streams = createStreamRegistry({ keepaliveMs: 60_000, readDeadlineMs: 60_000 });
@@ -123,7 +123,7 @@ test("[LIVE-4] a reader that takes nothing is ended with overflow; one that read
   const { space, url, subscribe } = await serveSpace();
   const reading = await subscribe({ mailboxCapacity: 16 });
   await reading.snapshot();
-  // A plain connection: fetch may read ahead of who takes nothing.
+  // A plain socket, because fetch may read ahead even when nobody takes anything.
   await using idle = await openSocket(Number(new URL(url).port));
   const body = JSON.stringify({ mailboxCapacity: 16 });
   idle.write(`POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n${body}`);

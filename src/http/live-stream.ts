@@ -1,18 +1,18 @@
 import type { CloseReason } from "../protocol/sse-frames.ts";
 import type { StreamSource } from "./stream-source.ts";
 
-/** A window's records at first, each as stored JSON text. */
+/** The initial records of a window, each as stored JSON text. */
 interface WindowSnapshot {
   readonly records: readonly string[];
   readonly total?: number;
   readonly hasNext?: boolean;
 }
 
-/** What `subscribe` of a space's live queries gives. */
+/** What a space's live queries return from `subscribe`. */
 interface OpenWindow {
   readonly snapshot: WindowSnapshot;
   readonly subscription: {
-    /** One `changes` frame for all that has happened since the last. */
+    /** One `changes` frame for everything that has happened since the last. */
     take(): { readonly frame: Uint8Array } | undefined;
     close(): void;
   };
@@ -23,7 +23,7 @@ interface WindowSink {
   ended(reason: CloseReason, last?: { readonly frame: Uint8Array }): void;
 }
 
-/** The snapshot and `closed`; changes are pulled, and wait in the live query's own mailbox. */
+/** Room for the snapshot and `closed`. Changes are pulled, and wait in the live query's own mailbox. */
 const STREAM_CAPACITY = 2;
 
 /** Subscribers of one window share the bytes of its snapshot. */
@@ -54,7 +54,7 @@ export function liveSource(subscribe: (sink: WindowSink) => Promise<OpenWindow>)
   };
 }
 
-/** The `snapshot` frame from the stored texts as they are, in one piece of memory beside them. */
+/** Builds the `snapshot` frame from the stored texts, in one piece of memory. */
 function snapshotFrame(snapshot: WindowSnapshot): Uint8Array {
   const known = frameBySnapshot.get(snapshot);
   if (known) return known;

@@ -1,30 +1,35 @@
 import { LIMITS } from "../protocol/limits.ts";
 
-/** Stands in the queue where frames were dropped; rendered with the count at the moment it is taken. */
+/**
+ * Marks in the queue where frames were dropped; the notice is rendered when it is taken, with the count at that moment.
+ */
 const LAG = Symbol("lag");
 
 export interface MailboxOptions {
   /** Frames held for a slow reader. */
   readonly capacity: number;
-  /** Encodes the notice of dropped frames; without it a full mailbox accepts nothing and drops nothing silently. */
+  /** Encodes the notice of dropped frames. Without it a full mailbox refuses frames instead of dropping them silently. */
   readonly lagged?: (total: number) => Uint8Array;
-  /** Told of every change of the bytes that wait. */
+  /** Called whenever the number of waiting bytes changes. */
   readonly weighed?: (deltaBytes: number) => void;
 }
 
-/** Frames waiting for one reader: bounded in number and bytes. */
+/** The frames that wait for one reader, bounded in number and bytes. */
 export interface Mailbox {
   readonly isEmpty: boolean;
-  /** Frames and bytes that wait. */
+  /** Number of frames that wait. */
   readonly frames: number;
   readonly bytes: number;
   /** Frames dropped so far (with `lagged`). */
   readonly dropped: number;
-  /** Queues a frame. False when it is full: the frame was dropped and counted (with `lagged`), or refused. */
+  /**
+   * Queues a frame. Returns false when the mailbox is full: the frame was dropped and counted (with `lagged`), or
+   * refused.
+   */
   push(frame: Uint8Array): boolean;
-  /** Queues a frame whatever the capacity: the first and the last of a stream. */
+  /** Queues a frame whatever the capacity, for the first and the last frame of a stream. */
   force(frame: Uint8Array): void;
-  /** Takes the frames at the head, joined, up to about `maxBytes`; undefined when there are none. */
+  /** Takes the first frames, joined, up to about `maxBytes`; undefined when there are none. */
   take(maxBytes: number): Uint8Array | undefined;
   clear(): void;
 }

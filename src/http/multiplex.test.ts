@@ -7,12 +7,12 @@ import type { StreamFeed, StreamSink } from "./stream-source.ts";
 interface Opened {
   readonly id: string;
   readonly sink: StreamSink;
-  /** Lets its source's start end. */
+  /** Lets its source's start finish. */
   begin(feed?: Partial<StreamFeed>): Promise<void>;
   stops: number;
 }
 
-/** A stream whose sources the test drives; `limits` in bytes and openings. */
+/** A stream whose sources the test controls; `limits` in bytes and openings. */
 function multiplexed(limits = { bytes: 1000, openings: 4 }) {
   const opened: Opened[] = [];
   const inner: InnerStreams = {
@@ -43,7 +43,7 @@ function multiplexed(limits = { bytes: 1000, openings: 4 }) {
   let wakes = 0;
   const stream = new Multiplex({ streamId: "S", inner, wake: () => wakes++, limits });
   const decoder = new TextDecoder();
-  /** Everything there is to take, as `id event data` or, for the stream's own, `event data`. */
+  /** Takes everything there is, as `id event data` or, for the stream's own frames, `event data`. */
   const drain = (): string[] => {
     const lines: string[] = [];
     for (let chunk = stream.take(); chunk; chunk = stream.take()) {
@@ -118,7 +118,7 @@ test("[LIVE-7] four are opened at a time, in the order asked; the next when the 
   drain();
   await Bun.sleep(0);
   expect(ids()).toBe("abcde");
-  // What weighs little holds up nobody.
+  // A light subscription delays no other.
   get("c").sink.send(sized("snapshot", 100));
   await get("c").begin();
   expect(ids()).toBe("abcdef");

@@ -6,9 +6,9 @@ import type { InnerStreams } from "./inner-streams.ts";
 import type { StreamSource } from "./stream-source.ts";
 import { Subscription } from "./subscription.ts";
 
-/** About how much one write to the socket joins. */
+/** Bytes that one write to the socket joins, about. */
 const WRITE_BYTES = 64 << 10;
-/** First frames that weigh no more than this hold up nobody who waits to be opened. */
+/** Subscriptions whose first frames are no heavier than this do not delay the opening of others. */
 const LIGHT_BYTES = 16 << 10;
 
 interface MultiplexLimits {
@@ -19,37 +19,38 @@ interface MultiplexLimits {
 export interface MultiplexDeps {
   readonly streamId: string;
   readonly inner: InnerStreams;
-  /** The connection may take something. */
+  /** Announces that the connection may take something. */
   wake(): void;
   readonly limits?: MultiplexLimits;
 }
 
-/** One carried stream, from the request to the last frame. */
+/** One carried stream, from its request to its last frame. */
 interface Carried {
   readonly id: string;
   readonly asked: SubscriptionRequest;
   readonly gone: AbortController;
-  /** Made as its route opens it; `open` once its source has started. */
+  /** Made when its route opens it; `open` once its source has started. */
   subscription: Subscription | undefined;
   open: boolean;
-  /** Said instead of anything else: why it was not opened, or that the stream ends first. */
+  /** Sent instead of anything else: why it was not opened, or that the outer stream ends first. */
   verdict: Uint8Array | undefined;
-  /** It holds one of the places of those whose first frames are being made. */
+  /** It holds one of the places for subscriptions whose first frames are being made. */
   holdsPlace: boolean;
 }
 
 /**
  * Many subscriptions over one connection. Each has its own mailbox and its own end; they take turns frame by frame. They
- * are opened in the order asked, a few at a time, the next when the first frames of one were taken, so that a client that
- * asks for many windows at once has their snapshots one after the other and not all in memory.
+ * are opened in the order requested, a few at a time; the next one is opened when the first frames of one were taken. So
+ * a client that asks for many windows at once gets their snapshots one after the other, and they are not all in memory at
+ * once.
  */
 export class Multiplex implements StreamOutlet {
   private readonly deps: MultiplexDeps;
   private readonly limits: MultiplexLimits;
   private readonly carriedById = new Map<string, Carried>();
-  /** Those that may have something to take, whoever has waited longest first. */
+  /** Subscriptions that may have something to take; the one that has waited longest comes first. */
   private readonly turns = new Set<Carried>();
-  /** Asked for and not begun, in order. */
+  /** Requested and not yet begun, in order. */
   private readonly waiting = new Set<Carried>();
   private openings = 0;
   private bytes = 0;
@@ -62,12 +63,12 @@ export class Multiplex implements StreamOutlet {
     this.limits = deps.limits ?? { bytes: LIMITS.multiplexBytes, openings: LIMITS.multiplexOpenings };
   }
 
-  /** Subscriptions that have not said their last. */
+  /** Ids of subscriptions that have not sent their last frame. */
   get ids(): Iterable<string> {
     return this.carriedById.keys();
   }
 
-  /** Their ids are free. */
+  /** Adds subscriptions; the caller has checked that their ids are free. */
   add(subscriptions: readonly SubscriptionRequest[]): void {
     for (const asked of subscriptions) {
       const carried: Carried = {
@@ -85,7 +86,7 @@ export class Multiplex implements StreamOutlet {
     this.openNext();
   }
 
-  /** From here on nothing of them is handed over. Ids that are not there are passed by: they may just have ended. */
+  /** From now on sends nothing more of these subscriptions. Ignores unknown ids: they may just have ended. */
   drop(ids: readonly string[]): void {
     for (const id of ids) {
       const carried = this.carriedById.get(id);
@@ -104,7 +105,7 @@ export class Multiplex implements StreamOutlet {
       this.turns.delete(carried);
       const frame = this.takeFrom(carried);
       if (frame === undefined) continue;
-      // Behind everybody who waits: a set is walked in the order of what was added to it last.
+      // The subscription goes behind all that wait: a set iterates in the order of insertion.
       if (this.carriedById.get(carried.id) === carried) this.turns.add(carried);
       for (const part of multiplexedFrame(carried.id, frame)) {
         parts.push(part);
@@ -156,7 +157,7 @@ export class Multiplex implements StreamOutlet {
     }
   }
 
-  /** Never rejects: what goes wrong is the subscription's own frame. */
+  /** Never rejects: an error becomes the subscription's own frame. */
   private async begin(carried: Carried): Promise<void> {
     const { asked, gone } = carried;
     const response = await this.deps.inner.open(asked, { carry: (source) => this.start(carried, source) }, gone.signal);
@@ -186,7 +187,7 @@ export class Multiplex implements StreamOutlet {
     this.deps.wake();
   }
 
-  /** Ends one that has not begun with a frame of its own. */
+  /** Ends a subscription that has not begun, with a frame of its own. */
   private settle(carried: Carried, verdict: Uint8Array): void {
     carried.verdict = verdict;
     carried.gone.abort();
@@ -212,7 +213,9 @@ export class Multiplex implements StreamOutlet {
     if (this.ending === undefined) this.openNext();
   }
 
-  /** Whoever has most waiting gives it up when all of it together is too much; a single larger frame still passes. */
+  /**
+   * When the total is too large, the subscription with the most waiting gives it up. A single larger frame still passes.
+   */
   private weigh(deltaBytes: number): void {
     this.bytes += deltaBytes;
     if (deltaBytes <= 0 || this.bytes <= this.limits.bytes) return;

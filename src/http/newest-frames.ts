@@ -1,15 +1,24 @@
 import { encodeFrame } from "../protocol/sse-frames.ts";
 import type { StreamSink } from "./stream-source.ts";
 
-/** States for a reader; only the newest state of each thing counts. */
+/** States for a reader; only the newest state of each thing matters. */
 export interface NewestFrames<T> {
-  /** Tells a state. One of the same thing that the reader has not taken yet is dropped for it, and counted. */
+  /**
+   * Queues a state. It replaces, and counts as dropped, an older state of the same thing that the reader has not taken
+   * yet.
+   */
   put(key: string, state: T): void;
-  /** For the feed: `lagged {total}` once states were dropped, then the states, the thing that waits longest first. */
+  /**
+   * For the feed: `lagged {total}` once states were dropped, then the states; the thing that has waited longest comes
+   * first.
+   */
   pull(): Uint8Array | undefined;
 }
 
-/** Frames of one event name. However much happens at once, the last state that a reader gets of each thing is true. */
+/**
+ * Makes frames with one event name. However much happens at once, the last state that a reader gets of each thing is
+ * true.
+ */
 export function createNewestFrames<T>(event: string, sink: StreamSink): NewestFrames<T> {
   const waiting = new Map<string, T>();
   let dropped = 0;

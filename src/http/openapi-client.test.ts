@@ -1,4 +1,4 @@
-/** What generators make of the description: types that can be used as they are, and how much text they are. */
+/** What generators make of the description: the types must be usable, and their text must stay within bounds. */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -146,7 +146,7 @@ describe("[API-12] types made by openapi-typescript", () => {
   }, 60_000);
 });
 
-/** The compiler's complaints, one a line. */
+/** The compiler's errors, one per line. */
 async function compile(name: string, source: string): Promise<string[]> {
   writeFileSync(join(folder, name), source);
   return compilerFaults(folder, [

@@ -14,7 +14,7 @@ const INTRODUCTION = [
   "Errors carry `{error: {code, message, details?}}`; `code` is what programs should look at. Every answer has an `X-Request-Id`; the log names those of 5xx answers at its default level and those of 4xx answers at `debug` (`svc run --log-level debug`).",
 ].join("\n\n");
 
-/** What path parameters mean wherever they stand. */
+/** The meaning of path parameters, wherever they occur. */
 const PARAMETERS: Readonly<Record<string, string>> = {
   spaceId: "Id of the space",
   objectId: "Id of the object",
@@ -128,7 +128,7 @@ function requestBody({ body, rawBody, example }: Route, schemas: SchemaWriter): 
   }
   if (!body) return {};
   const content = { schema: schemas.write(body), ...(example === undefined ? {} : { example: toJson(example) }) };
-  // A strict body may be absent, which is `{}`, unless that could never be right.
+  // A strict body may be absent, which means `{}`, unless `{}` could never be valid.
   const required = body["additionalProperties"] !== false || ((body as TObject).required ?? []).length > 0;
   return { requestBody: { required, content: { "application/json": content } } };
 }
@@ -159,8 +159,8 @@ function responseContent(spec: ResponseSpec, routeId: string, { schemas, carried
 }
 
 /**
- * The events of a stream as one schema, a choice by `event`, for OpenAPI 3.1 has no other way to say what a stream
- * carries: `event` is the field of that name, `data` the JSON in the field of that name.
+ * The events of a stream as one schema, a union by `event`, because OpenAPI 3.1 cannot describe what a stream carries
+ * otherwise: `event` is the field of that name, `data` the JSON in the field of that name.
  */
 function eventsSchema(frames: Readonly<Record<string, TSchema>>, name: string): TSchema {
   const payloads = { ready: strict({}), ...frames, closed: ClosedFrame };
@@ -170,7 +170,7 @@ function eventsSchema(frames: Readonly<Record<string, TSchema>>, name: string): 
   return named(name, Type.Union(events, { description }));
 }
 
-/** What a stream that carries others says in their stead: any event of any of them, with the id of its subscription. */
+/** What a stream that carries others sends for them: any event of any of them, with the id of its subscription. */
 function carriedFrame(routes: readonly Route[]): TSchema {
   const payloadsByEvent = new Map<string, Set<TSchema>>([["ready", new Set([strict({})])]]);
   for (const { frames, carries } of routes.flatMap((route) => Object.values(route.responses))) {

@@ -23,7 +23,7 @@ const DETAIL_SCHEMAS: Readonly<Record<string, JsonObject>> = {
   limit: { type: ["string", "integer"] },
 };
 
-/** Writes the error answers of routes as components: most routes share most of them. */
+/** Writes the error answers of routes as components, because most routes share most of them. */
 export interface ErrorWriter {
   /** The error answers of a route by status, each with the codes it may carry. */
   write(route: Route): Record<string, JsonObject>;
@@ -70,7 +70,7 @@ function answer(codes: ErrorCode[]): JsonObject {
   };
 }
 
-/** Codes that the shell adds together, by what they say as one. */
+/** Codes that the shell adds together, named by their common meaning. */
 const FAMILIES: readonly (readonly [name: string, codes: readonly ErrorCode[]])[] = [
   [
     "BadBody",
@@ -82,10 +82,13 @@ const FAMILIES: readonly (readonly [name: string, codes: readonly ErrorCode[]])[
   ["SpaceNotReady", ["space.not_accepted", "space.deleted"]],
   ["BadFilter", ["filter.invalid", "filter.unknown_operator", "filter.too_complex"]],
 ];
-/** With more codes of its own than this an answer is called after its route. */
+/** An answer with more codes of its own than this is named after its route. */
 const NAMED_CODES = 3;
 
-/** `ForbiddenCallerOrSpaceReadOnly`: of families and codes, so that the same answer has the same name in every version. */
+/**
+ * `ForbiddenCallerOrSpaceReadOnly`: made of families and codes, so that the same answer has the same name in every
+ * version.
+ */
 function answerName(status: number, codes: readonly ErrorCode[], route: Route): string {
   let rest = codes;
   const names: string[] = [];
@@ -104,7 +107,7 @@ function pascal(text: string): string {
   return text.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** What every error answer is, whichever its route and status: for code that handles them all. */
+/** The common shape of every error answer, for code that handles all of them. */
 export function anyErrorBody(): JsonObject {
   const description = "What every answer but 2xx carries";
   return { ...envelope(Object.keys(ERROR_RULES) as ErrorCode[]), description };

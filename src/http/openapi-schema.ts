@@ -2,14 +2,14 @@ import type { TSchema } from "@sinclair/typebox";
 import type { JsonObject } from "../protocol/json.ts";
 import { isLiteralUnion } from "./schema-describe.ts";
 
-/** What our schemas carry for the checker and a reader of the document has no use for. */
+/** Keywords that our checker needs and a reader of the document does not. */
 const PRIVATE_KEYWORDS = new Set(["fault", "errorMessage", "describedAs", "$id"]);
 /** TypeBox's pattern for a record with any key. */
 const ANY_KEY = "^(.*)$";
 
-/** Writes TypeBox schemas as those of an OpenAPI 3.1 document, which are JSON Schema 2020-12 like themselves. */
+/** Writes TypeBox schemas as schemas of an OpenAPI 3.1 document; both are JSON Schema 2020-12. */
 export interface SchemaWriter {
-  /** A schema with an `$id` becomes a component of that name and is referred to. */
+  /** Writes a schema; one with an `$id` becomes a component of that name, and a reference to it is returned. */
   write(schema: TSchema): JsonObject;
   readonly components: Readonly<Record<string, JsonObject>>;
 }

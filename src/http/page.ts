@@ -9,18 +9,21 @@ export interface Page {
   readonly cacheControl: string;
 }
 
-/** Pages by URL path; loaded when the first of them is asked for. */
+/** Pages by URL path, loaded when the first of them is requested. */
 export interface PageSet {
-  /** Whether a path may be one of the set's: nothing is loaded for others. */
+  /** Whether a path may belong to the set; nothing is loaded for other paths. */
   owns(pathname: string): boolean;
   find(pathname: string): Promise<Page | undefined>;
   /** Content-Security-Policy of its documents. */
   readonly policy: string;
-  /** Other paths that lead to its pages: path → where to. */
+  /** Other paths that redirect to its pages: path → target. */
   readonly redirects?: Readonly<Record<string, string>>;
 }
 
-/** Answers a request for a page: 200, 304 when the browser has it, or 302; undefined where no set has the path. */
+/**
+ * Answers a request for a page: 200, 304 when the browser has it, or 302. Resolves to undefined where no set has the
+ * path.
+ */
 export async function servePage(
   sets: readonly PageSet[],
   request: Request,

@@ -2,7 +2,7 @@ import type { Route } from "./route.ts";
 
 /** Finds which routes a path belongs to, whatever the method: for 405, Allow, and the guard's exemptions. */
 export interface PathMatcher {
-  /** Methods the path takes, HEAD and OPTIONS included; empty when no route has it. */
+  /** Methods that the path accepts, including HEAD and OPTIONS; empty when no route has it. */
   methods(pathname: string): string[];
   find(method: string, pathname: string): Route | undefined;
 }

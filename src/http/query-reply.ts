@@ -8,13 +8,13 @@ interface QueryResult {
   readonly hasNext?: boolean;
 }
 
-/** A query's records as stored text, joined without parsing them. */
+/** Joins a query's records as stored text, without parsing them. */
 export function queryReply(result: QueryResult): JsonText {
   const total = result.total === undefined ? "" : `,"total":${result.total},"hasNext":${result.hasNext}`;
   return jsonText(`{"records":[${result.records.join(",")}]${total}}`);
 }
 
-/** On a collection of its own neither an object nor a dataset is named (QUERY-7). */
+/** Refuses an object or a dataset in a query over a collection of its own (QUERY-7). */
 export function refuseTarget(
   body: Pick<CollectionQueryBody, "objectId" | "dataset">,
   fields: readonly ("objectId" | "dataset")[] = ["objectId", "dataset"],

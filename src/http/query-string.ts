@@ -9,8 +9,8 @@ import "./schema-formats.ts";
 export type QueryReader = (search: string) => Record<string, unknown>;
 
 /**
- * Makes the reader of a route's query string: declared parameters converted to their types, others ignored.
- * Errors: request.missing_field {field}, request.invalid_field {field, reason}.
+ * Makes the reader of a route's query string: it converts declared parameters to their types and ignores others. Errors:
+ * request.missing_field {field}, request.invalid_field {field, reason}.
  */
 export function createQueryReader(schema: TObject): QueryReader {
   let compiled: TypeCheck<TObject> | undefined;

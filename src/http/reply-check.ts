@@ -6,10 +6,12 @@ import { JsonText, Reply } from "./reply.ts";
 import type { Route } from "./route.ts";
 import "./schema-formats.ts";
 
-/** Holds a route to what it declares. Throws plain errors, which reach the caller as `internal` and the log in full. */
+/**
+ * Checks a route against what it declares. Throws plain errors, which the caller gets as `internal` and the log in full.
+ */
 export interface ReplyCheck {
   result(result: unknown, successStatus: number): void;
-  /** Gives back what was thrown, or the complaint that the route does not declare it. */
+  /** Returns what was thrown, or an error that says that the route does not declare it. */
   error(thrown: unknown): unknown;
 }
 
@@ -31,7 +33,7 @@ export function createReplyCheck(route: Route): ReplyCheck {
         if (value !== undefined) throw new Error(`${name} answered ${status} with a body it does not declare`);
         return;
       }
-      // What is sent is the JSON of the value: dates become strings, undefined properties vanish.
+      // The value is checked as its JSON, which is what is sent: dates become strings, undefined properties vanish.
       const wire: unknown = value === undefined ? undefined : JSON.parse(JSON.stringify(value));
       const fault = check.Errors(wire).First();
       if (fault)

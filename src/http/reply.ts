@@ -1,4 +1,4 @@
-/** A value to be sent with a status other than the route's first success status. */
+/** A value sent with a status other than the route's first success status. */
 export class Reply<T = unknown> {
   readonly status: number;
   readonly value: T;
@@ -9,7 +9,7 @@ export class Reply<T = unknown> {
   }
 }
 
-/** A body that is JSON text already: what comes out of the store as text goes out as text. */
+/** A body that is JSON text already: the store's text is sent unchanged. */
 export class JsonText {
   readonly text: string;
   readonly status: number | undefined;

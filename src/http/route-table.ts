@@ -31,7 +31,7 @@ import { syncRoutes } from "./routes/sync.ts";
 import { typeRoutes } from "./routes/types.ts";
 import { windowRoutes } from "./routes/windows.ts";
 
-/** Every route of the main API, in the order the documentation lists them. One line a resource. */
+/** Every route of the main API, in the order in which the documentation lists them. One line per resource. */
 export const ROUTES: readonly Route[] = [
   ...healthRoutes,
   ...shutdownRoutes,

@@ -31,7 +31,7 @@
  *   type anywhere, or anything missing or unknown below the top level → `request.schema {path, expected}`; unknown
  *   top-level key → `request.unknown_field`; absent required top-level key → `request.missing_field {field}`; right type
  *   but refused (length, pattern, range, a string outside `oneOf`) → `request.invalid_field {field, reason}`. Give
- *   `oneOf([...], { fault: "request.schema" })` where gaps asks for `request.schema` for a bad string. Put
+ *   `oneOf([...], { fault: "request.schema" })` where an unlisted string must answer `request.schema`. Put
  *   `errorMessage: "…"` on a schema to say the reason better.
  * - Query strings: declare a `Type.Object` of (optional) String, Integer, Number, Boolean, `oneOf` or Array of String
  *   (repeatable). Values are converted; faults are `request.missing_field` / `request.invalid_field {field, reason}`.
@@ -58,14 +58,14 @@ import type { ServerHandle } from "./server-handle.ts";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** One documented answer. None of schema, frames, bytes: an empty body (204). */
+/** One documented answer. Without schema, frames and bytes, its body is empty (204). */
 export interface ResponseSpec {
   readonly description: string;
   /** JSON body. */
   readonly schema?: TSchema;
   /** An event stream: payload schema by event name. `ready` and `closed` are added. */
   readonly frames?: Readonly<Record<string, TSchema>>;
-  /** Name of the events' schema, where several streams have the same; otherwise it is made of the route's id. */
+  /** Name of the events' schema where several streams share it; otherwise the name comes from the route's id. */
   readonly framesName?: string;
   /** Its stream also has `frame` events, each of which holds an event of another stream of the API. */
   readonly carries?: true;
@@ -77,7 +77,7 @@ export interface ResponseSpec {
 }
 
 export type Responses = Readonly<Record<number, ResponseSpec>>;
-/** An error code, with a status where it is not the table's. */
+/** An error code, with a status where it differs from the table's. */
 type DeclaredError = ErrorCode | readonly [code: ErrorCode, status: number];
 
 type ParamNames<Path extends string> = Path extends `${string}:${infer Name}/${infer Rest}`
@@ -91,7 +91,7 @@ export type ParamsOf<Path extends string> = { readonly [Name in ParamNames<Path>
 type SchemaValue<S> = S extends { schema: infer T extends TSchema } ? Static<T> : never;
 type EmptyValue<S> = S extends { schema: TSchema } ? never : undefined;
 type ReplyValue<R extends Responses> = { [Status in keyof R]: SchemaValue<R[Status]> | EmptyValue<R[Status]> }[keyof R];
-/** What a handler may give back: see the head of this file. */
+/** What a handler may return: see the head of this file. */
 // biome-ignore lint/suspicious/noConfusingVoidType: an async handler without `return` gives void.
 export type HandlerResult<R extends Responses> = ReplyValue<R> | Reply<ReplyValue<R>> | JsonText | Response | void;
 
@@ -102,13 +102,13 @@ export interface BaseContext<Params, Query, Body> {
   readonly body: Body;
   readonly request: Request;
   readonly requestId: string;
-  /** Aborted when the client goes away or the shutdown deadline passes. */
+  /** Aborted when the client disconnects or the shutdown deadline passes. */
   readonly signal: AbortSignal;
   readonly log: Log;
   readonly server: ServerHandle;
-  /** Where the frames of a stream go that was asked for inside another one; `openStream` sees to it. */
+  /** Where the frames of a stream go that was requested inside another one; `openStream` uses it. */
   readonly outer: OuterStream | undefined;
-  /** The streams that one of this request may carry. */
+  /** The streams that a stream of this request may carry. */
   readonly inner: InnerStreams;
 }
 export interface RouteContext<Params, Query, Body> extends BaseContext<Params, Query, Body> {
@@ -121,34 +121,37 @@ export interface OpenRouteContext<Params, Query, Body> extends BaseContext<Param
 interface SpecBase<Path extends string, Q extends TObject, B extends TSchema, R extends Responses> {
   readonly method: Method;
   readonly path: Path;
-  /** The operationId: how a generated client calls it, a verb and what it is about. Never changes once it was released. */
+  /**
+   * The operationId, which is the method name in a generated client: a verb and an object. It never changes once
+   * released.
+   */
   readonly id: string;
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
-  /** What the path parameters mean, where their names do not say it. */
+  /** The meaning of path parameters whose names do not say it. */
   readonly params?: Partial<Record<ParamNames<Path>, string>>;
   readonly query?: Q;
   readonly body?: B;
   readonly rawBody?: boolean;
-  /** Top-level body keys that hold object ids: a serialized nil there is `object.id_required`. */
+  /** Top-level body keys that hold object ids: a serialized nil there gives `object.id_required`. */
   readonly objectIdFields?: readonly string[];
   readonly responses: R;
   readonly errors?: readonly DeclaredError[];
   /** Example request body. */
   readonly example?: unknown;
-  /** Left out of the OpenAPI document. */
+  /** Omitted from the OpenAPI document. */
   readonly hidden?: boolean;
 }
 
-/** A registered route; its generic parts are erased once `route()` has checked them. */
+/** A registered route; its generic parameters are erased once `route()` has checked them. */
 export interface Route extends SpecBase<string, TObject, TSchema, Responses> {
   readonly open: boolean;
   /** Called with the context that `route()` or `openRoute()` typed it for. */
   readonly handler: (ctx: never) => Promise<unknown>;
 }
 
-/** A route of the booted account. See the head of this file. */
+/** Declares a route of the booted account. See the head of this file. */
 export function route<
   const Path extends string,
   const R extends Responses,
@@ -162,7 +165,7 @@ export function route<
   return { ...spec, open: false };
 }
 
-/** A route that also answers while the server is unauthorized. */
+/** Declares a route that also answers while the server is unauthorized. */
 export function openRoute<
   const Path extends string,
   const R extends Responses,

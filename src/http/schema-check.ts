@@ -5,11 +5,14 @@ import { type SvcError, svcError } from "../protocol/errors.ts";
 import { describeSchema, isLiteralUnion } from "./schema-describe.ts";
 import "./schema-formats.ts";
 
-/** How many faults of one body are looked at, and how many unknown keys are listed. */
+/** Most faults of one body that are examined, and most unknown keys that are listed. */
 const MAX_FAULTS = 10_000;
 const MAX_LISTED_KEYS = 100;
 
-/** Checks a body against its schema; compiled at first use, the fault worked out only when the check fails. */
+/**
+ * Checks a body against its schema. The schema is compiled at first use; the fault is determined only when the check
+ * fails.
+ */
 export interface BodyCheck {
   readonly strict: boolean;
   /** Throws request.schema, request.unknown_field, request.missing_field or request.invalid_field, in that order. */
@@ -27,7 +30,7 @@ export function createBodyCheck(schema: TSchema): BodyCheck {
   };
 }
 
-/** The one fault reported for a body that does not match: the first by the order of API-1. */
+/** The one fault that is reported for a body that does not match: the first in the order of API-1. */
 function bodyFault(schema: TSchema, compiled: TypeCheck<TSchema>, body: unknown): SvcError {
   const fields: string[] = [];
   let missing: string | undefined;
@@ -44,7 +47,7 @@ function bodyFault(schema: TSchema, compiled: TypeCheck<TSchema>, body: unknown)
       if (!top) return strangeKey(renderPath(body, segments));
       if (fields.length < MAX_LISTED_KEYS) fields.push(segments[0] as string);
     } else if (error.value === undefined) {
-      // The absent value of a required property, reported a second time by its type.
+      // The absent value of a required property is reported a second time, by its type.
     } else if (isRefusal(error)) {
       invalid ??= { field: renderPath(body, segments), reason: refusalReason(error) };
     } else {
@@ -73,7 +76,7 @@ function shapeFault(error: ValueError, body: unknown, segments: string[]): SvcEr
   return svcError("request.schema", { path, expected }, `${path === "" ? "The body" : path} must be ${expected}`);
 }
 
-/** A value of the right JSON type that a rule refuses, as against a value of the wrong type. */
+/** Whether the value has the right JSON type and a rule refuses it, rather than having the wrong type. */
 function isRefusal(error: ValueError): boolean {
   switch (error.type) {
     case Kind.ArrayContains:

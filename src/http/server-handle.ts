@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import type { StreamRegistry } from "./stream-registry.ts";
 
-/** What routes may know of and do to the server they run in. */
+/** What routes can learn of the server they run in, and do to it. */
 export interface ServerHandle {
   readonly clock: Clock;
   readonly startedAt: Date;

@@ -9,7 +9,7 @@ import { openStream } from "./sse.ts";
 import { createStreamRegistry } from "./stream-registry.ts";
 import type { StreamSink } from "./stream-source.ts";
 
-/** A listener with a stream at /stream and a handler at /wait that the test lets go. */
+/** A listener with a stream at /stream, and a handler at /wait that ends when the test says so. */
 function serve(drainMs: number, closeEngine: () => Promise<void> = async () => {}) {
   const streams = createStreamRegistry();
   const letGo = Promise.withResolvers<void>();

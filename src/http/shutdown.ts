@@ -3,25 +3,25 @@ import type { Listener } from "./listener.ts";
 import type { StreamRegistry } from "./stream-registry.ts";
 
 export interface ShutdownDeps {
-  /** Aborted at once: new requests are refused. */
+  /** Aborted at once, so that new requests are refused. */
   readonly stopping: AbortController;
   readonly listeners: () => readonly Listener[];
   readonly streams: StreamRegistry;
-  /** Closes what the listeners served: workers, engine, lock. */
+  /** Closes what is behind the listeners: workers, engine, lock. */
   closeEngine(): Promise<void>;
   readonly log: Log;
   readonly drainMs: number;
 }
 
 export interface Shutdown {
-  /** Begins to stop; called again, it stops waiting for requests and streams. */
+  /** Begins the shutdown. A second call stops waiting for requests and streams. */
   begin(cause: string): void;
   readonly finished: Promise<void>;
 }
 
 /**
- * The end of a server (SRV-4): no more requests, what is in flight and the streams' `closed{server_shutdown}`
- * get until the deadline, the rest is cut off, the engine is closed.
+ * Shuts a server down (SRV-4): it accepts no more requests, lets those under way and the streams'
+ * `closed{server_shutdown}` finish until the deadline, cuts off the rest, and closes the engine.
  */
 export function createShutdown(deps: ShutdownDeps): Shutdown {
   const { stopping, streams, log } = deps;
@@ -39,7 +39,7 @@ export function createShutdown(deps: ShutdownDeps): Shutdown {
     const outcome = await Promise.race([drained.then(() => "drained"), deadline(deps.drainMs), hurry.promise]);
     if (outcome !== "drained") log.warn("requests are cut off", { cause: outcome });
     for (const listener of listeners) listener.abort();
-    // What was acknowledged is durable: an engine that does not come to its end is left to the end of the process.
+    // What was acknowledged is durable, so an engine that does not finish closing is simply ended with the process.
     const closed = await Promise.race([deps.closeEngine().then(() => "closed"), deadline(deps.drainMs)]);
     if (closed === "closed") log.info("stopped");
     else log.error("the engine did not close in time");

@@ -3,8 +3,8 @@ import type { Engine } from "../engine/engine.ts";
 import type { StreamSource } from "./stream-source.ts";
 
 /**
- * A stream of what a space holds ends with `closed{sdk_closed}` when the space does for this account: it was removed, left
- * or deleted, here or on another device.
+ * Ends a stream of a space's content with `closed{sdk_closed}` when the account loses the space: it was removed, left or
+ * deleted, here or on another device.
  */
 export function ofSpace(ctx: { engine: Engine; params: { spaceId: SpaceId } }, source: StreamSource): StreamSource {
   const { engine, params } = ctx;

@@ -16,7 +16,7 @@ afterEach(async () => {
 
 const QUIET: StreamTimes = { keepaliveMs: 60_000, readDeadlineMs: 60_000 };
 
-/** Serves one source at /, the way the shell does. */
+/** Serves one source at /, as the shell does. */
 function serve(source: () => StreamSource, times = QUIET) {
   const streams = createStreamRegistry(times);
   let untimed = 0;
@@ -41,7 +41,7 @@ function serve(source: () => StreamSource, times = QUIET) {
   return { streams, url: `http://127.0.0.1:${server.port}/`, port: server.port as number, untimed: () => untimed };
 }
 
-/** Reads blocks (frames and comments) of a stream one at a time. */
+/** Reads blocks (frames and comments) of a stream, one at a time. */
 async function open(url: string, signal?: AbortSignal) {
   const response = await fetch(url, signal ? { signal } : {});
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
@@ -65,7 +65,7 @@ async function open(url: string, signal?: AbortSignal) {
   };
 }
 
-/** A source whose sink the test drives. */
+/** A source whose sink the test controls. */
 function driven(options: Partial<StreamSource> = {}) {
   const opened = Promise.withResolvers<StreamSink>();
   const stopped = Promise.withResolvers<void>();

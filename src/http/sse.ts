@@ -4,13 +4,13 @@ import type { BaseContext } from "./route.ts";
 import type { StreamSource } from "./stream-source.ts";
 import { Subscription } from "./subscription.ts";
 
-/** About how much one write to the socket joins. */
+/** Bytes that one write to the socket joins, about. */
 const WRITE_BYTES = 64 << 10;
 
 /**
- * Opens an event stream (LIVE-1): `ready`, the source's frames, keepalive comments while idle, a terminal `closed`. Asked
- * for inside `POST /v1/streams`, its frames go over that stream. Errors: server.unavailable, and what the source's start
- * throws.
+ * Opens an event stream (LIVE-1): `ready`, the source's frames, keepalive comments while idle, a final `closed`. If the
+ * stream was requested inside `POST /v1/streams`, its frames go over that stream. Errors: server.unavailable, and what
+ * the source's start throws.
  */
 export async function openStream(
   ctx: Pick<BaseContext<unknown, unknown, unknown>, "request" | "server"> & {

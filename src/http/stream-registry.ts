@@ -5,7 +5,7 @@ import type { SubscriptionRequest } from "../protocol/stream.ts";
 
 /** An open stream, as its registry sees it. */
 export interface OpenStream {
-  /** Sends a keepalive when idle, cuts off a dead reader. `nowMs` is monotonic. */
+  /** Sends a keepalive when idle, and cuts off a dead reader. `nowMs` is monotonic. */
   tick(nowMs: number): void;
   close(reason: CloseReason): void;
 }
@@ -17,21 +17,21 @@ export interface StreamTimes {
 
 /** A stream that carries others, as the requests that change it see it. */
 interface OpenMultiplex {
-  /** Of its subscriptions. */
+  /** Ids of its subscriptions. */
   readonly ids: Iterable<string>;
-  /** Their ids are free. */
+  /** Adds subscriptions; the caller has checked that their ids are free. */
   add(subscriptions: readonly SubscriptionRequest[]): void;
-  /** From here on no frame of them is sent. */
+  /** From now on no frame of them is sent. */
   drop(ids: readonly string[]): void;
-  /** Resolves when everything that was handed over so far is written to the socket, or the connection has ended. */
+  /** Resolves when everything handed over so far is written to the socket, or when the connection has ended. */
   written(): Promise<void>;
 }
 
-/** The open streams of a server: one timer for all, and the way to end them at shutdown. */
+/** The open streams of a server: one timer serves all, and shutdown ends them here. */
 export interface StreamRegistry extends Disposable {
   readonly size: number;
   readonly times: StreamTimes;
-  /** Streams that carry others, by the id that their `ready` frame says. */
+  /** Streams that carry others, by the id in their `ready` frame. */
   readonly multiplexById: Map<string, OpenMultiplex>;
   /** Throws server.unavailable when too many are open or the server stops. */
   admit(): void;

@@ -1,22 +1,22 @@
 import type { CloseReason } from "../protocol/sse-frames.ts";
 
-/** What a source gets to speak through. All of it is safe to call after the stream has ended. */
+/** The interface through which a source sends. All of it is safe to call after the stream has ended. */
 export interface StreamSink {
   readonly ended: boolean;
   /** Queues a frame (`encodeFrame` of src/protocol/sse-frames.ts; bytes may be shared between streams). */
   send(frame: Uint8Array): void;
-  /** Says that the feed's `pull` has something. */
+  /** Announces that the feed's `pull` has something. */
   wake(): void;
   /** Ends the stream: what is queued is sent, then `closed{reason}`. */
   close(reason: CloseReason): void;
 }
 
-/** What a source leaves behind when it has started. */
+/** What a source returns when it has started. */
 export interface StreamFeed {
-  /** Unsubscribes. Called exactly once, however the stream ends. */
+  /** Unsubscribes. Called exactly once, in whatever way the stream ends. */
   stop(): void;
   /**
-   * For sources that coalesce: called when the reader can take a frame and none is queued; gives the one frame for
+   * For sources that coalesce: called when the reader can take a frame and none is queued. Returns the one frame for
    * everything that has happened since, or undefined. Call `sink.wake()` whenever that changes.
    */
   pull?(): Uint8Array | undefined;

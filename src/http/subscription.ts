@@ -3,17 +3,17 @@ import { createMailbox, type Mailbox } from "./mailbox.ts";
 import type { StreamFeed, StreamSink, StreamSource } from "./stream-source.ts";
 
 interface SubscriptionHooks {
-  /** There may be something to take. */
+  /** Announces that there may be something to take. */
   changed(): void;
-  /** What waits in the mailbox has grown or shrunk by so many bytes. */
+  /** Called when the mailbox has grown or shrunk by this many bytes. */
   weighed?(deltaBytes: number): void;
 }
 
-/** A source with the mailbox of its one reader: all of a stream but the connection. */
+/** A source with the mailbox of its one reader: everything of a stream except the connection. */
 export class Subscription implements StreamSink {
-  /** Nothing more is queued: `closed` has been, or it was stopped. */
+  /** Nothing more is queued, because `closed` was queued or it was stopped. */
   ended = false;
-  /** `ready` has been handed over; it takes no place in the mailbox. */
+  /** `ready` has been handed over; it does not go through the mailbox. */
   private greeted = false;
   private stopped = false;
   private feed: StreamFeed | undefined;
@@ -31,7 +31,7 @@ export class Subscription implements StreamSink {
     });
   }
 
-  /** Subscribes at the source. Nothing is to be taken before; throws what the source throws. */
+  /** Subscribes at the source. Call `take` only afterwards. Throws what the source throws. */
   async start(): Promise<void> {
     try {
       this.feed = await this.source.start(this);
@@ -47,12 +47,12 @@ export class Subscription implements StreamSink {
     return this.mailbox;
   }
 
-  /** Everything, `closed` included, has been taken. */
+  /** The reader has taken everything, including `closed`. */
   get finished(): boolean {
     return this.ended && this.mailbox.isEmpty;
   }
 
-  /** The next bytes: `ready`, what is queued up to about `maxBytes` (one frame for 0), else what the feed gives. */
+  /** The next bytes: `ready`, then what is queued, up to about `maxBytes` (one frame for 0), else what the feed gives. */
   take(maxBytes: number): Uint8Array | undefined {
     if (!this.greeted) {
       this.greeted = true;
@@ -78,14 +78,14 @@ export class Subscription implements StreamSink {
     this.hooks.changed();
   }
 
-  /** Ends it at once with `closed{overflow}`: what is queued is given up. */
+  /** Ends the subscription at once with `closed{overflow}` and drops what is queued. */
   overflow(): void {
     this.ended = false;
     this.mailbox.clear();
     this.close("overflow");
   }
 
-  /** Unsubscribes and forgets what waits. */
+  /** Unsubscribes and drops what is queued. */
   stop(): void {
     if (this.stopped) return;
     this.stopped = true;

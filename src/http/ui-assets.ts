@@ -1,4 +1,4 @@
-/** The page as the server serves it: every file in memory with its type and ETag. */
+/** The page as the server serves it: every file is in memory with its type and ETag. */
 import { createHash } from "node:crypto";
 import type { UiFile } from "./ui-bundle.ts";
 
@@ -8,7 +8,7 @@ export interface UiAsset {
   type: string;
   /** Strong ETag, quotes included. */
   etag: string;
-  /** Cache-Control: names of scripts and styles carry their hash, the page's does not. */
+  /** Cache-Control: the names of scripts and styles carry their hash, the page's name does not. */
   cacheControl: string;
 }
 

@@ -23,7 +23,7 @@ export async function bundleUi(uiDir: string): Promise<UiFile[]> {
   return [...worker, ...(await bundle(join(uiDir, "index.html"), { STREAM_WORKER_URL: workerFile.path }))];
 }
 
-/** One entry with all it refers to; `texts` are constants of its code. */
+/** Bundles one entry with everything it refers to; `texts` become constants of its code. */
 async function bundle(entry: string, texts: Readonly<Record<string, string>>): Promise<UiFile[]> {
   const constants = Object.entries(texts).map(([name, text]) => [name, JSON.stringify(text)]);
   const result = await Bun.build({

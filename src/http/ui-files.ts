@@ -1,4 +1,4 @@
-/** The page's files. From source they are bundled on demand; build.ts replaces this module by the finished files. */
+/** The page's files. From source they are bundled on demand; build.ts replaces this module by the bundled files. */
 import { join } from "node:path";
 import type { UiFile } from "./ui-bundle.ts";
 

@@ -1,7 +1,7 @@
 import type { PageSet } from "./page.ts";
 import { uiAssets } from "./ui-assets.ts";
 
-/** The debug page and its parts, all below `/ui`; nothing comes from anywhere else. */
+/** The debug page and its parts, all below `/ui`; it loads nothing from anywhere else. */
 export const uiPages: PageSet = {
   policy: [
     "default-src 'self'",

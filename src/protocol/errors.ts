@@ -1,14 +1,14 @@
 import { type Refusal, refusalText } from "./refusals.ts";
 
 /**
- * The closed set of errors the service answers with (API-6). A code has one status; the places that may
- * answer with another one (`property.not_found`, `type.not_found` in a body) pass it explicitly.
+ * The closed set of errors with which the service answers (API-6). A code has one status; places that answer with another
+ * one (`property.not_found`, `type.not_found` in a body) pass it explicitly.
  */
 interface ErrorRule {
   readonly status: number;
   /** Default display-safe message. */
   readonly message: string;
-  /** Keys `details` may carry. */
+  /** Keys that `details` may carry. */
   readonly details?: readonly string[];
 }
 
@@ -192,7 +192,7 @@ export const ERROR_RULES = {
 export type ErrorCode = keyof typeof ERROR_RULES;
 export type ErrorDetails = Record<string, unknown>;
 
-/** Codes that stand inside `rejections[]` of an upsert, never as an HTTP error (API-6). */
+/** Codes that occur only inside `rejections[]` of an upsert, never as an HTTP error (API-6). */
 const UPSERT_REJECTION_CODES = [
   "upsert.immutable_field",
   "upsert.not_author",
@@ -206,7 +206,7 @@ export class SvcError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly details: ErrorDetails | undefined;
-  /** Why, as code and facts, where a rule of the table of refusals says so; the message then words it. */
+  /** The reason, as code and facts, where a rule from the table of refusals is the reason; the message words it. */
   readonly refusal: Refusal | undefined;
 
   constructor(
@@ -238,12 +238,12 @@ export function svcError(code: ErrorCode, details?: ErrorDetails, message?: stri
   return new SvcError(code, { ...(details ? { details } : {}), ...(message ? { message } : {}) });
 }
 
-/** The same with a message that words the refusal, in code and facts, that is the reason. */
+/** Makes an error whose reason is a refusal, in code and facts; the message words the refusal. */
 export function refusedAs(code: ErrorCode, details: ErrorDetails, why: Refusal): SvcError {
   return new SvcError(code, { details, refusal: why });
 }
 
-/** How a message says which part of the request is refused. */
+/** How a message names the refused part of the request. */
 const PART_MESSAGES = {
   reason: (_part: string, reason: string) => reason,
   colon: (part: string, reason: string) => `${part}: ${reason}`,
@@ -254,7 +254,10 @@ const PART_MESSAGES = {
   takes: (part: string, reason: string) => `${part} is refused: it takes ${reason}`,
 } as const;
 
-/** A part of the request, named in `details` under its `field` or `path`, is refused: `details.reason` words why. */
+/**
+ * Makes the error for a refused part of the request, which `details` names under its `field` or `path`; `details.reason`
+ * words why.
+ */
 export function refusedPart(
   code: ErrorCode,
   part: { readonly field: string } | { readonly path: string },
@@ -266,7 +269,7 @@ export function refusedPart(
   return new SvcError(code, { details: { ...part, reason }, message: PART_MESSAGES[how](name, reason), refusal: why });
 }
 
-/** What is written is refused by the rules of its dataset. */
+/** Makes the error for a write that the rules of its dataset refuse. */
 export function validationFault(where: { readonly dataset: string; readonly path?: string }, why: Refusal): SvcError {
   return refusedAs("dataset.validation", { ...where, reason: refusalText(why) }, why);
 }

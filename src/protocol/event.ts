@@ -3,7 +3,10 @@ import { EVENT_TYPE_GRAMMAR, TARGET_GRAMMAR } from "./event-grammar.ts";
 import type { Json } from "./json.ts";
 import { named, oneOf, strict } from "./schema.ts";
 
-/** Who an event reaches: this server's clients; those of all devices of the account; those of a space's members too. */
+/**
+ * Who receives an event: the clients of this server; those of all devices of the account; those of all members of a
+ * space.
+ */
 export const EVENT_SCOPES = ["device", "account", "space"] as const;
 export type EventScope = (typeof EVENT_SCOPES)[number];
 

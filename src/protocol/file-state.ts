@@ -1,4 +1,4 @@
-/** Where a content's backup stands on this device. */
+/** How far the backup of a content has come on this device. */
 export const FILE_INFLIGHT = 0;
 export const FILE_DURABLE = 1;
 export const FILE_LIMITED = 2;

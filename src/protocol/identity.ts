@@ -14,7 +14,7 @@ export const IdentityInfo = named(
 );
 export type IdentityInfo = Static<typeof IdentityInfo>;
 
-/** News of the directory; a part that says nothing is absent. */
+/** A change in the directory; a part without news is absent. */
 export const IdentitiesFrame = named(
   "IdentitiesFrame",
   strict({

@@ -1,4 +1,4 @@
-/** The values that records, arguments and event data hold: what JSON can say. */
+/** The values that records, arguments and event data hold: any JSON value. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 export type JsonObject = { [key: string]: Json };
 

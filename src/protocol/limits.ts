@@ -1,20 +1,23 @@
 /** Numbers that callers can observe (API-8). Bytes unless the name says otherwise. */
 export const LIMITS = {
   bodyBytes: 1 << 20,
-  /** Nesting of a request body, room for a filter of `filterDepth`; deeper is refused before anything walks it. */
+  /**
+   * Nesting of a request body, with room for a filter of `filterDepth`; a deeper one is refused before any code recurses
+   * into it.
+   */
   bodyDepth: 128,
   filterNodes: 200,
   filterDepth: 32,
   filterListEntries: 1000,
   regexChars: 1000,
-  /** Instructions of a compiled regex; what repeats would blow up beyond it is refused. */
+  /** Instructions of a compiled regex; repetitions that would need more are refused. */
   regexProgramSize: 5000,
   sortKeys: 32,
-  /** Stages of a pipeline, those of its facets included. */
+  /** Stages of a pipeline, including those of its facets. */
   pipelineStages: 100,
   expressionNodes: 1000,
   expressionDepth: 32,
-  /** One document inside a pipeline, as estimated in memory. */
+  /** One document inside a pipeline, by its estimated size in memory. */
   pipelineDocumentBytes: 16 << 20,
   groupLimitDefault: 50_000,
   accumArrayLimitDefault: 10_000,
@@ -22,9 +25,9 @@ export const LIMITS = {
   chatTextBytes: 32 << 10,
   /** Characters of a name, a description or an icon of a space or an account, which every member's list of spaces copies. */
   aboutTextChars: 16 << 10,
-  /** Of a file: 8 TiB, so that what is kept of the chunks of one stays small whatever its row says. */
+  /** Of a file: 8 TiB, so that what is kept about its chunks stays small whatever its row says. */
   fileBytes: 2 ** 43,
-  /** Files with fewer bytes lie in their rows. */
+  /** Files with fewer bytes are stored in their rows. */
   inlineFileBytes: 4096,
   fileNameBytes: 4096,
   /** Edits of one `PATCH markdown`. */
@@ -33,16 +36,16 @@ export const LIMITS = {
   patternsPerSpace: 100,
   historyPageDefault: 50,
   historyPageMax: 200,
-  /** What a page of the history may weigh before it ends early, with a cursor. */
+  /** A page of the history ends early at this size, with a cursor. */
   historyPageBytes: 4 << 20,
-  /** One coalesced entry; a longer run is several entries. */
+  /** Changes in one coalesced entry; a longer run becomes several entries. */
   historyGroupChanges: 1000,
   historyGroupRecords: 10_000,
-  /** A view or diff of an old version. */
+  /** Records in a view or diff of an old version. */
   historyViewRecords: 10_000,
   historyViewBytes: 8 << 20,
   upsertPageDefault: 500,
-  /** Every record that a change writes keeps its trace ids. */
+  /** Trace ids of a change; every record that it writes keeps them. */
   traceIds: 32,
   traceIdChars: 256,
   drainMs: 10_000,
@@ -51,33 +54,33 @@ export const LIMITS = {
   mailboxCapacityMin: 16,
   driftBudgetPercentDefault: 30,
   forwarderCapacity: 16,
-  /** What one stream's mailbox may hold beside its count of frames; a single larger frame still passes. */
+  /** Bytes that one stream's mailbox may hold, besides its limit on frames; a single larger frame still passes. */
   mailboxBytes: 16 << 20,
-  /** A stream whose reader takes nothing for so long is cut off. */
+  /** A stream whose reader takes nothing for this long is cut off. */
   streamReadDeadlineMs: 60_000,
   /** Event streams open at once; more are refused with server.unavailable. */
   openStreams: 16_384,
-  /** Subscriptions of one multiplexed stream, at a time. */
+  /** Subscriptions of one multiplexed stream at one time. */
   streamSubscriptions: 256,
   subscriptionIdChars: 64,
-  /** What the frames that wait in one multiplexed stream may take together. */
+  /** Bytes of all frames that wait in one multiplexed stream. */
   multiplexBytes: 8 << 20,
-  /** Subscriptions of one multiplexed stream whose first frames are made and not yet taken. */
+  /** Subscriptions of one multiplexed stream whose first frames are made but not yet taken. */
   multiplexOpenings: 4,
-  /** Fields of one dataset's definition, and what they may take together as text. */
+  /** Fields of one dataset's definition, and bytes of all of them as text. */
   datasetFields: 500,
   declarationChars: 128 << 10,
   shapeDepth: 16,
   idPatternChars: 512,
-  /** A record's document as JSON, with all that the server keeps in it. */
+  /** A record's document as JSON, with everything that the server adds to it. */
   recordBytes: 1 << 20,
-  /** Ceiling of a definition's idMaxLen, and of every record id. */
+  /** Upper limit of a definition's idMaxLen, and of every record id. */
   recordIdChars: 512,
   sealedChangeBytes: 512 << 10,
   /** What a change says, as JSON: room for what the server adds to a request. */
   openedChangeBytes: 2 << 20,
   changeParents: 64,
-  /** Members of a space and its open invites. */
+  /** Members and open invites of a space, counted together. */
   spaceMembers: 1000,
   /**
    * Spaces of one kind (one-to-one, or added to) that others may have waiting for this account's answer: anybody can begin

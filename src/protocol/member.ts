@@ -12,7 +12,7 @@ const ProfileHint = named(
   }),
 );
 
-/** A role that can be given; anything else, `owner` among it, is `request.schema`. */
+/** A role that can be given; any other, including `owner`, is `request.schema`. */
 const Granted = named("GrantedPermission", oneOf(["reader", "writer", "admin"], { fault: "request.schema" }));
 
 const MemberStatus = named(
@@ -20,7 +20,7 @@ const MemberStatus = named(
   oneOf(["unknown", "joining", "active", "removed", "declined", "removing", "canceled"]),
 );
 
-/** A member of a space (ACL-4). Profile fields are absent until the key to them is here. */
+/** A member of a space (ACL-4). Profile fields are absent until their key is here. */
 export const Member = named(
   "Member",
   strict({
@@ -48,7 +48,7 @@ export const JoinRequest = named(
 );
 export type JoinRequest = Static<typeof JoinRequest>;
 
-/** News of one member; `previous` is null on `added`. */
+/** A change of one member; `previous` is null on `added`. */
 export const MemberFrame = named(
   "MemberFrame",
   strict({

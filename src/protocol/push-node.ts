@@ -1,10 +1,10 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { oneOf, strict } from "./schema.ts";
 
-/** What a push node takes and answers: shapes, bounds and refusals of its HTTP interface (docs/push.md). */
+/** The HTTP interface of a push node: shapes, bounds and refusals (docs/push.md). */
 
 export const PUSH_BOUNDS = {
-  /** Of a request to the node. */
+  /** Body of a request to the node. */
   bodyBytes: 256 << 10,
   /** Base64 of a sealed payload: with the rest of a notification it stays under the 4,096 bytes that providers take. */
   sealedChars: 3_600,
@@ -14,19 +14,22 @@ export const PUSH_BOUNDS = {
   /** Spaces whose topics one request adds or drops. */
   requestSpaces: 256,
   tokenChars: 4_096,
-  /** Of one account, in one answer. */
+  /** Devices of one account in one answer. */
   listedDevices: 1_000,
   listedTopics: 100_000,
-  /** Why a provider did not take something. */
+  /** A provider's reason for refusing something. */
   reasonChars: 10_000,
-  /** For how long a node may be told to wait. */
+  /** Longest time that a node may be told to wait. */
   delayMs: 60 * 60_000,
 } as const;
 
-/** How long a challenge may be answered. */
+/** For how long a challenge may be answered. */
 export const CHALLENGE_MS = 2 * 60_000;
 
-/** Headers of a request that proves an account, and of its answer. `state` names what the node knows: another one, it lost all. */
+/**
+ * Headers of a request that proves an account, and of its answer. `state` names the node's state: when it differs from
+ * before, the node has lost everything.
+ */
 export const PUSH_HEADERS = {
   account: "svc-account",
   challenge: "svc-challenge",
@@ -55,7 +58,7 @@ const HEX_64 = "^[0-9a-f]{64}$";
 const account = () => Type.String({ pattern: `^A${BASE58}{20,80}$` });
 const spaceKey = () =>
   Type.String({ pattern: `^${BASE58}{32,44}$`, description: "Base58 of the space's public push key" });
-/** `chats`, `chats/<sha256 of the chat's id>`, either of them narrowed to an account, or an account. */
+/** A topic is `chats`, `chats/<sha256 of the chat's id>`, either of them narrowed to an account, or an account. */
 const topic = () =>
   Type.String({ pattern: `^(chats|(chats/[0-9a-f]{64}/)?A${BASE58}{20,80}|chats/[0-9a-f]{64})$`, maxLength: 200 });
 const signature = () => Type.String({ pattern: "^[A-Za-z0-9_-]{86}$", description: "Base64url of 64 bytes" });
@@ -72,7 +75,7 @@ export const NodeTokenBody = strict({
   platform: oneOf(PLATFORMS),
   token: token(),
   device: device(),
-  /** When the app gave the token to its server, which tells the node again at every start. */
+  /** When the app gave the token to its server, which sends it to the node again at every start. */
   registeredMs: Type.Integer({ minimum: 0 }),
 });
 export type NodeTokenBody = Static<typeof NodeTokenBody>;
@@ -93,7 +96,7 @@ export type TopicsBody = Static<typeof TopicsBody>;
 
 export const TopicsListBody = strict({ after: Type.Optional(strict({ spaceKey: spaceKey(), topic: topic() })) });
 
-/** `more`: there are more after the last of these, which are as many as a page holds. */
+/** `more`: there are further topics after the last of these, which fill the page. */
 export const TopicsPage = Type.Object({
   topics: Type.Array(Type.Object({ spaceKey: spaceKey(), topic: topic() }), { maxItems: PUSH_BOUNDS.requestTopics }),
   more: Type.Boolean(),
@@ -101,24 +104,24 @@ export const TopicsPage = Type.Object({
 export type TopicsPage = Static<typeof TopicsPage>;
 
 export const MessageBody = strict({
-  /** 32 hex digits: what is sent again under the same id is taken once. */
+  /** 32 hex digits: a message sent again under the same id is accepted only once. */
   id: Type.String({ pattern: HEX_32 }),
   kind: kind(),
   spaceKey: spaceKey(),
   topics: Type.Array(topic(), { minItems: 1, maxItems: PUSH_BOUNDS.messageTopics }),
   /** Hex sha256 of the chat's id: notifications of one chat replace each other. */
   chat: Type.String({ pattern: HEX_64 }),
-  /** The sender's own device: a `read` is not for it. */
+  /** The sender's own device, to which a `read` is not delivered. */
   device: device(),
-  /** Which key opens it. */
+  /** Names the key that opens the payload. */
   keyId: Type.String({ pattern: HEX_64 }),
   sealed: sealed(),
-  /** Over the message, by the space's push key. */
+  /** Signature over the message, by the space's push key. */
   signature: signature(),
 });
 export type MessageBody = Static<typeof MessageBody>;
 
-/** What a node without a provider's credentials asks its upstream to deliver. */
+/** What a node without a provider's credentials asks its upstream node to deliver. */
 export const DeliveryBody = strict({
   id: Type.String({ pattern: HEX_32 }),
   kind: kind(),
@@ -132,7 +135,7 @@ export const DeliveryBody = strict({
 });
 export type DeliveryBody = Static<typeof DeliveryBody>;
 
-/** What a node answers; other fields beside these are no fault. */
+/** A node's answer; unknown further fields are allowed. */
 export const ChallengeReply = Type.Object({ challenge: Type.String({ minLength: 1, maxLength: 100 }) });
 export const DevicesReply = Type.Object({
   devices: Type.Array(Type.Object({ device: device(), platform: oneOf(PLATFORMS) }), {
@@ -140,9 +143,9 @@ export const DevicesReply = Type.Object({
   }),
 });
 export const MessageReply = Type.Object({ devices: Type.Integer({ minimum: 0 }) });
-/** No body at all. */
+/** There is no body. */
 export const NoReply = Type.Undefined();
-/** How a provider took what an upstream node brought it (`Outcome`). */
+/** The provider's outcome for a notification from a downstream node (`Outcome`). */
 export const DeliveryReply = Type.Union([
   Type.Object({ kind: Type.Literal("accepted"), sandbox: Type.Optional(Type.Boolean()) }),
   Type.Object({ kind: Type.Literal("dead"), certain: Type.Boolean(), reason: reason() }),
@@ -156,7 +159,7 @@ export const DeliveryReply = Type.Union([
   Type.Object({ kind: Type.Literal("refused"), reason: reason() }),
 ]);
 
-/** Refusals of a node: status, and what the message says unless it says more. */
+/** Refusals of a node: the status, and the default message. */
 export const PUSH_NODE_ERRORS = {
   "push.bad_request": { status: 400, message: "The request does not match the route's schema; docs/push.md has it" },
   "push.unauthenticated": {

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { LIMITS } from "./limits.ts";
 import { describedAs, named, oneOf, strict } from "./schema.ts";
 
-/** By the names of a record's parts; its depth follows the record's. */
+/** A tree with the names of a record's parts; it is as deep as the record. */
 const VersionTree = named(
   "VersionTree",
   Type.Object(
@@ -14,7 +14,7 @@ const VersionTree = named(
   ),
 );
 
-/** A record as stored: open, since datasets define it. */
+/** A record as stored. It is open, because datasets define records. */
 export const AnyRecord = named(
   "AnyRecord",
   Type.Object(

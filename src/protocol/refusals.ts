@@ -5,7 +5,7 @@ import { REQUEST_WORDS } from "./request-words.ts";
 /** What a change waits for besides other changes and records. */
 const WAITED_FOR = { key: "read key", definition: "definition", version: "version" } as const;
 
-/** What the owner and admins alone do, as a record's ops have it. */
+/** Acts of owner and admins only, named as a record's ops name them. */
 const MANAGERS_ACTS = {
   clock: "move the clock",
   invite: "mint invites",
@@ -18,7 +18,7 @@ const MANAGERS_ACTS = {
   readKeyChange: "change the read key",
 } as const;
 
-/** What the owner alone does. */
+/** Acts of the owner only. */
 const OWNERS_ACTS = {
   alias: "places records of lost branches",
   sequenced: "sequences what others sign",
@@ -30,9 +30,9 @@ const OWNERS_ACTS = {
 } as const;
 
 /**
- * Why the fold drops an op or a record's entry, ingest keeps a change out, the ACL log a record, or a service a request. The
- * rules, on every device, say a code and facts; words are made of them where people are answered or a log is written. The one
- * table of codes.
+ * Why the fold drops an op or a record's entry, ingest keeps out a change, the ACL log refuses a record, or a service
+ * refuses a request. On every device the rules give a code and facts; words are made from them only for an answer to
+ * people or for a log. This is the one table of codes.
  */
 const WORDS = {
   ...REQUEST_WORDS,
@@ -186,7 +186,7 @@ const WORDS = {
   "frontier.field": "a frontier is writers.<writer>: seq",
   "frontier.behind": "the frontier is further already",
 
-  // A change that came in
+  // A change from a peer
   "change.malformed": ({ fault }: { fault: string }) => `it is no change: ${fault}`,
   "change.version": "it is of a later version",
   "change.no_version": "its version is unknown",
@@ -228,7 +228,7 @@ const WORDS = {
   "change.uncounted_quota": "what does not count has used up its quota",
   "change.idle_roots": "too many roots that nobody wrote to",
 
-  // Records of the ACL log, and what waits for a place in it
+  // ACL records, and pending records
   "acl.managers_only": ({ act }: { act: keyof typeof MANAGERS_ACTS }) =>
     `only the owner and admins ${MANAGERS_ACTS[act]}`,
   "acl.owner_only": ({ act }: { act: keyof typeof OWNERS_ACTS }) => `only the owner ${OWNERS_ACTS[act]}`,
@@ -319,21 +319,24 @@ export const REFUSAL_CODES = Object.keys(WORDS) as readonly RefusalCode[];
 
 type Facts<C extends RefusalCode> = (typeof WORDS)[C] extends (facts: infer F) => string ? [facts: F] : [];
 
-/** Why something is dropped: a code for programs, facts to word it with. `at`: the path it is about, where several are. */
+/**
+ * Why something is refused: a code for programs, and facts for the wording. `at`: the path concerned, where there are
+ * several.
+ */
 export interface Refusal {
   readonly code: RefusalCode;
   readonly facts: { readonly [name: string]: Json | undefined };
   readonly at?: string;
 }
 
-/** A refusal, to be answered. */
+/** Makes a refusal, to be returned. */
 export function refusal<C extends RefusalCode>(code: C, ...[facts]: Facts<C>): Refusal {
   return { code, facts: (facts ?? NO_FACTS) as Refusal["facts"] };
 }
 
 const NO_FACTS = Object.freeze({});
 
-/** The refusal in words, for people. */
+/** Words the refusal for people. */
 export function refusalText({ code, facts, at }: Refusal): string {
   const words: string | ((facts: never) => string) = WORDS[code];
   const text = typeof words === "string" ? words : words(facts as never);

@@ -13,7 +13,9 @@ interface Path {
 
 const EVERY_KEY = "A-Z, a-z, 0-9 and _ . / : -";
 
-/** What is wrong with a part of a request, or with what a member declared: a part of the one table of `refusals.ts`. */
+/**
+ * Wordings for faults in a part of a request or in what a member declared; they belong to the one table of `refusals.ts`.
+ */
 export const REQUEST_WORDS = {
   // A value
   "value.one_of": ({ values }: { values: readonly string[] }) => `one of ${values.join(", ")}`,
@@ -97,7 +99,7 @@ export const REQUEST_WORDS = {
   "object.type_not_carried": ({ path }: Path) =>
     `${path}: the object does not carry this type; types are bound when it is created`,
 
-  // The definition of a dataset, as its records say it
+  // The definition of a dataset, as its records state it
   "definition.part": ({ part }: { part: string }) => `a definition has no ${part}`,
   "definition.name": "the name is outside its grammar",
   "definition.displayed": "what is displayed is a text",
@@ -159,7 +161,7 @@ export const REQUEST_WORDS = {
   "draft.no_creator": "author needs a field with the stamp creator",
   "draft.no_field": ({ key }: { key: string }) => `there is no field ${key}`,
 
-  // What people ask to be done to a space's ACL
+  // Acts on a space's ACL
   "act.one_to_one_fixed": "A one-to-one space has its two members for ever",
   "act.managers_only": "Only the owner and admins may do this",
   "act.owner_only": "Only the owner may do this",
@@ -193,7 +195,7 @@ export const REQUEST_WORDS = {
   "attachment.object": "must be an object with type and link",
   "attachment.field": "is not a field of an attachment",
 
-  // An event, and a process, which is shown by events
+  // An event, and a process, which events describe
   "event.type": EVENT_TYPE_GRAMMAR,
   "event.type_or_pattern": `${EVENT_TYPE_GRAMMAR}, or one followed by .*`,
   "event.target": TARGET_GRAMMAR,
@@ -219,7 +221,7 @@ export const REQUEST_WORDS = {
   "app.too_long": ({ what, key, limitBytes }: Named & { limitBytes: number }) =>
     `the ${what} ${JSON.stringify(key)} has more than ${limitBytes} bytes`,
 
-  // A file as it is attached
+  // A file when it is attached
   "file.name": `longer than ${LIMITS.fileNameBytes} bytes`,
   "file.variant_alone": "variant and variantOf go together",
   "file.variant_name": "a variant is named by 1 to 64 letters, digits, dots, dashes and underscores",

@@ -15,7 +15,7 @@ export function strict<P extends TProperties>(properties: P, options: { descript
 
 type Literals<T extends readonly string[]> = { -readonly [I in keyof T]: TLiteral<T[I]> };
 
-/** Options of `oneOf`; `fault` is the code a right-typed but unlisted string gets (default `request.invalid_field`). */
+/** Options of `oneOf`; `fault` is the code for a string that is not listed (default `request.invalid_field`). */
 interface OneOfOptions {
   description?: string;
   fault?: "request.schema" | "request.invalid_field";
@@ -23,7 +23,7 @@ interface OneOfOptions {
 
 /** One of the given strings. */
 export function oneOf<const T extends readonly string[]>(values: T, options: OneOfOptions = {}): TUnion<Literals<T>> {
-  // TypeBox makes a literal of a union of one, and would drop the options.
+  // TypeBox turns a union of one into a literal and would drop the options.
   const schema =
     values.length === 1
       ? Type.Literal(values[0] as string, { ...options })
@@ -34,14 +34,14 @@ export function oneOf<const T extends readonly string[]>(values: T, options: One
   return schema as unknown as TUnion<Literals<T>>;
 }
 
-/** Gives a schema the name under which the API's description holds it. No two different schemas may have one name. */
+/** Gives a schema its name in the API's description. Two different schemas must not have one name. */
 export function named<T extends TSchema>(name: string, schema: T): T {
   return { ...schema, $id: name };
 }
 
 /**
- * For what is checked in the domain, with an error of its own: the description says `shape`, the check of the body only
- * what `schema` says.
+ * For values that the domain checks, with an error of its own: the description shows `shape`, and the check of the body
+ * uses only `schema`.
  */
 export function describedAs<T extends TSchema>(shape: TSchema, schema: T): T {
   return { ...schema, describedAs: shape };

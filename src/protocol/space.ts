@@ -4,7 +4,7 @@ import { Instant, named, oneOf, strict } from "./schema.ts";
 
 const Scalar = named("Scalar", Type.Union([Type.String(), Type.Number(), Type.Boolean()]));
 
-/** What somebody may do in a space. */
+/** What an account may do in a space. */
 export const Permission = named("Permission", oneOf(["none", "reader", "guest", "writer", "admin", "owner"]));
 
 const SpaceStatus = named(
@@ -77,7 +77,7 @@ export const DerivedSpaceItem = named(
 );
 export type DerivedSpaceItem = Static<typeof DerivedSpaceItem>;
 
-/** What people are told of a space or an account, when it is written. */
+/** A text about a space or an account, when it is written. */
 export const aboutText = (description?: string) =>
   Type.String({ maxLength: LIMITS.aboutTextChars, ...(description === undefined ? {} : { description }) });
 

@@ -17,14 +17,14 @@ export function encodeFrame(event: string, data: unknown): Uint8Array {
   return encodeFrameText(event, JSON.stringify(data));
 }
 
-/** The same for a payload that is JSON text already; line breaks between its tokens are allowed. */
+/** Does the same for a payload that is JSON text already; line breaks between its tokens are allowed. */
 export function encodeFrameText(event: string, json: string): Uint8Array {
   const data = json.includes("\n") || json.includes("\r") ? json.replace(/\r\n|\r|\n/g, "\ndata: ") : json;
   return encoder.encode(`event: ${event}\ndata: ${data}\n\n`);
 }
 
 export const READY_FRAME: Uint8Array = encodeFrame("ready", {});
-/** A comment: keeps the connection alive through idle times and shows a reader that has gone. */
+/** A comment: it keeps an idle connection alive and reveals a reader that is gone. */
 export const KEEPALIVE_FRAME: Uint8Array = encoder.encode(": keepalive\n\n");
 
 const NEWLINE = 0x0a;
@@ -32,8 +32,8 @@ const EVENT_FIELD = "event: ".length;
 const DATA_FIELD = "data: ".length;
 
 /**
- * A frame of a subscription inside a multiplexed stream: `event: frame`, `data: {id, event, data}`. In parts, to be joined:
- * the payload stays the bytes it was, which others may share.
+ * A frame of a subscription inside a multiplexed stream: `event: frame`, `data: {id, event, data}`. It is returned in
+ * parts, to be joined, so that the payload keeps its bytes, which others may share.
  */
 export function multiplexedFrame(id: string, frame: Uint8Array): Uint8Array[] {
   const eventEnd = frame.indexOf(NEWLINE);

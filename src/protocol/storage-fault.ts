@@ -1,6 +1,6 @@
 import { type ErrorCode, SvcError } from "./errors.ts";
 
-/** What is wrong with a stored file, told by its reader: what SQLite itself finds has codes of its own. */
+/** A fault that our own reader finds in a stored file. Faults that SQLite finds have their own codes. */
 export class StoredFileError extends Error {
   readonly code: "damaged" | "version";
   constructor(code: "damaged" | "version", message: string) {
@@ -9,9 +9,9 @@ export class StoredFileError extends Error {
   }
 }
 
-/** A stored row is not what was stored. Whoever knows its changes can make it that again. */
+/** A stored row differs from what was stored. Code that knows its changes can repair it. */
 export class DamagedRowError extends StoredFileError {
-  /** Its local number. */
+  /** The row's local number. */
   readonly row: number;
   constructor(row: number) {
     super("damaged", `row ${row} of a space's database is not what was stored`);
@@ -21,7 +21,7 @@ export class DamagedRowError extends StoredFileError {
 
 type StorageCode = Extract<ErrorCode, `storage.${string}` | "server.unavailable">;
 
-/** Codes of SQLite and of the operating system, and what they mean to who asked. */
+/** Codes of SQLite and of the operating system, and their meaning for the caller. */
 const MEANINGS: readonly (readonly [RegExp, StorageCode])[] = [
   [/^(SQLITE_FULL|ENOSPC|EDQUOT|EFBIG)/, "storage.full"],
   [/^(SQLITE_CORRUPT|SQLITE_NOTADB|damaged$)/, "storage.damaged"],
@@ -43,7 +43,7 @@ export const isSpoiltText = (error: unknown): boolean =>
   error instanceof SyntaxError ||
   (error instanceof Error && error.name === "SQLiteError" && error.message === "malformed JSON");
 
-/** The answer for a disk, or a file on it, that keeps the server from doing what it should; undefined for any other error. */
+/** The error for a disk, or a file on it, that keeps the server from working; undefined for any other error. */
 export function storageFault(thrown: unknown): SvcError | undefined {
   for (let each = thrown; each instanceof Error; each = each.cause) {
     const { code } = each as { code?: unknown };
@@ -60,11 +60,11 @@ interface FailureTold {
   stack: string;
   /** Its `storageFault`. */
   fault?: string | undefined;
-  /** Of a DamagedRowError. */
+  /** The row of a DamagedRowError. */
   damagedRow?: number | undefined;
 }
 
-/** What failed on another thread or in a child, as it was told here. */
+/** Rebuilds an error of another thread or a child process from its message. */
 export function failureElsewhere(told: FailureTold): Error {
   if (told.damagedRow !== undefined) return new DamagedRowError(told.damagedRow);
   const error = Object.assign(new Error(told.message), { stack: told.stack });

@@ -2,7 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { LIMITS } from "./limits.ts";
 import { named, oneOf, strict } from "./schema.ts";
 
-/** A stream of streams is not carried by another one. */
+/** A stream that carries others is not itself carried by another. */
 export const STREAMS_PATH = "/v1/streams";
 
 const SubscriptionId = Type.String({
@@ -11,7 +11,7 @@ const SubscriptionId = Type.String({
   description: "Chosen by the client; no two of a stream at a time are the same",
 });
 
-/** One event stream of this API, to be carried by a multiplexed one. */
+/** One event stream of this API that a multiplexed stream is to carry. */
 const SubscriptionRequest = named(
   "SubscriptionRequest",
   strict({

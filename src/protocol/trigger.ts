@@ -3,7 +3,7 @@ import { oneOf, strict } from "./schema.ts";
 
 const AnyJson = Type.Unknown({ description: "Any JSON" });
 
-/** A record of `agent_triggers` with what the runtime knows of it. Open: a record may hold more. */
+/** A record of `agent_triggers` with the runtime's state of it. It is open: a record may hold more. */
 export const TriggerView = Type.Object(
   {
     id: Type.String(),

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { describedAs, named, oneOf, strict } from "./schema.ts";
 
-/** The kinds that properties and fields are declared with. */
+/** The kinds with which properties and fields are declared. */
 export const KINDS = ["string", "number", "boolean", "array", "object", "datetime"] as const;
 
 const Kind = named("Kind", oneOf(KINDS));
@@ -12,7 +12,7 @@ const DeleteBy = named("DeleteBy", oneOf(["anyone", "author"]));
 const FieldScope = named("FieldScope", oneOf(["synced", "local", "derived"]));
 const SettableFieldScope = named("SettableFieldScope", oneOf(["synced", "local"]));
 
-/** A kind and, for arrays and objects, what is inside. */
+/** A kind and, for arrays and objects, the shape of their content. */
 const ShapeSchema = Type.Recursive(
   (This) =>
     strict({

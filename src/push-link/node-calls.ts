@@ -6,7 +6,7 @@ import type { Signer } from "../crypto/sign.ts";
 import { ChallengeReply, PUSH_HEADERS, PUSH_PATHS, type PushNodeErrorCode } from "../protocol/push-node.ts";
 import { requestStatement } from "./statements.ts";
 
-/** A node's refusal, or what kept it from answering: then `status` is 0. */
+/** A node's refusal, or the fault that kept it from answering; then `status` is 0. */
 export class NodeFault extends Error {
   readonly status: number;
   readonly code: PushNodeErrorCode | undefined;
@@ -21,9 +21,12 @@ export class NodeFault extends Error {
 }
 
 export interface NodeCalls {
-  /** Origin of the node's URL, which statements name. */
+  /** Origin of the node's URL, which signed statements name. */
   readonly audience: string;
-  /** Makes one signed request; `reply` is the schema of its answer. Errors: NodeFault, also for any other answer. */
+  /**
+   * Makes one signed request; `reply` is the schema of its answer. Rejects with NodeFault on a refusal, a fault, or an
+   * answer that does not match.
+   */
   post<T extends TSchema>(path: string, reply: T, body: object): Promise<Static<T>>;
 }
 
@@ -32,13 +35,13 @@ interface NodeCallsDeps {
   readonly account: string;
   readonly signer: Signer;
   readonly timeoutMs: number;
-  /** Ends what is under way. */
+  /** Aborts requests under way. */
   readonly signal?: AbortSignal;
-  /** The node answers from another state than before: it may have lost what it was told. */
+  /** The node answers with another state than before, so it may have lost what it knew. */
   readonly onOtherState?: () => void;
 }
 
-/** Challenges kept for later requests: every answer brings one. */
+/** Most challenges kept for later requests; every answer brings one. */
 const MAX_CHALLENGES = 8;
 const MAX_REPLY_BYTES = 1 << 20;
 
@@ -46,7 +49,7 @@ const RefusalReply = Type.Object({
   error: Type.Object({ code: Type.String({ maxLength: 100 }), message: Type.String({ maxLength: 10_000 }) }),
 });
 
-/** Calls to a push node, each signed by the account over a challenge of its own. */
+/** Creates calls to a push node. The account signs each call over a fresh challenge. */
 export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
   const audience = new URL(deps.url).origin;
   const base = deps.url.replace(/\/+$/, "");
@@ -75,7 +78,7 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
   };
 
   const noteState = (tag: string | null): void => {
-    if (tag === null) return; // it did not come as far as that
+    if (tag === null) return; // the request did not reach the node's own code
     const isOther = state !== undefined && state !== tag;
     state = tag;
     if (isOther) deps.onOtherState?.();
@@ -107,7 +110,7 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
       try {
         return await attempt(path, reply, body, kept ?? (await freshChallenge()));
       } catch (error) {
-        // A challenge that was kept may have grown old, or the node lost its secret.
+        // The kept challenge may have expired, or the node lost its secret.
         if (kept === undefined || !(error instanceof NodeFault) || error.status !== 401) throw error;
         challenges.length = 0;
         return attempt(path, reply, body, await freshChallenge());
@@ -126,7 +129,8 @@ async function replyOf<T extends TSchema>(schema: T, response: Response): Promis
   const value = parse(text);
   if (response.ok) {
     if (Value.Check(schema, value)) return value;
-    // Some proxy's page, or of a network that wants a login first: nothing was done, and it is tried again.
+    // This is the page of a proxy, or of a network that wants a login first. Nothing was done, and the call is tried
+    // again.
     throw new NodeFault("what answers is no push node, or one of another version", 0);
   }
   const { error } = Value.Check(RefusalReply, value) ? value : {};
@@ -149,7 +153,7 @@ async function boundedText(response: Response): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Undefined for no text at all, null for what is no JSON. */
+/** Returns undefined for an empty text, null for a text that is not JSON. */
 function parse(text: string): unknown {
   try {
     return text === "" ? undefined : JSON.parse(text);

@@ -3,11 +3,14 @@ import { frameFields } from "../base/framed-fields.ts";
 import { sha256 } from "../crypto/hash.ts";
 
 /**
- * The bytes that signatures of the push protocol are over (docs/push.md). Fields stand behind their lengths, and every
- * statement names the node it is for, so that nothing said to one node means anything to another.
+ * The bytes that are signed in the push protocol (docs/push.md). Each field is preceded by its length, and every
+ * statement names its node, so that a statement for one node is worthless at another.
  */
 
-/** What an account signs (kind `push-request`) to prove that a request is its own: one challenge, one request. */
+/**
+ * The statement that an account signs (kind `push-request`) to prove that a request is its own: one challenge, one
+ * request.
+ */
 export function requestStatement(request: {
   /** Origin of the node's URL, as the account knows it. */
   readonly audience: string;
@@ -20,7 +23,10 @@ export function requestStatement(request: {
   return frameFields([audience, path, account, challenge, sha256(body)]);
 }
 
-/** What the space's push key signs (kind `push-topics`) for an account that is to hear of these topics. */
+/**
+ * The statement that the space's push key signs (kind `push-topics`) for an account that is to be notified of these
+ * topics.
+ */
 export function topicsStatement(
   audience: string,
   spaceKey: string,
@@ -30,7 +36,10 @@ export function topicsStatement(
   return frameFields([audience, spaceKey, account, ...topics]);
 }
 
-/** What the space's push key signs (kind `push-message`) of a message. The account signs the request that carries it. */
+/**
+ * The statement that the space's push key signs (kind `push-message`) over a message. The account signs the request that
+ * carries it.
+ */
 export function messageStatement(
   audience: string,
   account: string,

@@ -23,8 +23,8 @@ const TAG_BYTES = 16;
 const SIGNED_BYTES = RANDOM_BYTES + 8;
 
 /**
- * Who is asking. A challenge is random bytes and a time under the node's own HMAC, so that handing one out stores nothing;
- * answering it uses it up, in the state that all nodes share.
+ * Proves which account is asking. A challenge is random bytes and a time under the node's own HMAC, so issuing one stores
+ * nothing. Answering it uses it up, in the state that all nodes share.
  */
 export function createAccountProof(deps: {
   state: PushState;
@@ -40,7 +40,7 @@ export function createAccountProof(deps: {
       .digest()
       .subarray(0, TAG_BYTES);
 
-  /** When a challenge of ours for this account stops being one; undefined for what is none. */
+  /** When this account's challenge from us expires; undefined when we did not issue it. */
   const endOf = (account: string, challenge: string): number | undefined => {
     const bytes = challenge.length > 100 ? undefined : base64UrlToBytes(challenge);
     if (bytes?.length !== SIGNED_BYTES + TAG_BYTES) return undefined;
@@ -50,7 +50,7 @@ export function createAccountProof(deps: {
   };
 
   return {
-    /** Names the state that the node has its secret from: it changes when the state was lost. */
+    /** Names the state from which the node has its secret; it changes when the state was lost. */
     stateTag: bytesToHex(deriveKey(deps.secret, "push-state-tag")).slice(0, 16),
     challengeFor(account: string): string {
       const signed = concatBytes(randomBytes(RANDOM_BYTES), new Uint8Array(8));
@@ -58,7 +58,7 @@ export function createAccountProof(deps: {
       return bytesToBase64Url(concatBytes(signed, tagOf(account, signed)));
     },
 
-    /** The account that signed a request. Nothing is stored for one that is refused. Errors: push.unauthenticated. */
+    /** Returns the account that signed a request. Stores nothing for a refused request. Errors: push.unauthenticated. */
     async accountOf(
       request: Request,
       path: string,

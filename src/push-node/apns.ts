@@ -12,10 +12,10 @@ import {
 } from "./provider.ts";
 import { createTokenSigner } from "./web-token.ts";
 
-/** Apple refuses tokens older than an hour, and those who make them more often than every 20 minutes. */
+/** Apple refuses tokens older than an hour, and servers that make new ones more often than every 20 minutes. */
 const PROVIDER_TOKEN_MS = 50 * 60_000;
 const SESSION_IDLE_MS = 5 * 60_000;
-/** What is shown when the app's extension cannot open the sealed bytes. */
+/** Text shown when the app's extension cannot open the sealed bytes. */
 const PLACEHOLDER = { title: "New message", body: "Open the app to read it" };
 
 export interface ApnsCredentials {
@@ -37,7 +37,7 @@ interface ApnsDeps {
   readonly sessionIdleMs?: number;
 }
 
-/** Apple's push service: how iOS devices are reached. HTTP/2, authenticated by tokens. */
+/** Apple's push service, which reaches iOS devices. HTTP/2, authenticated by tokens. */
 export function createApns(deps: ApnsDeps): Provider {
   const { credentials, clock } = deps;
   const signToken = createTokenSigner(credentials.keyPem, "ES256");
@@ -79,7 +79,8 @@ export function createApns(deps: ApnsDeps): Provider {
       const sandbox = notification.device.sandbox ?? false;
       try {
         const first = await sendTo(notification, sandbox);
-        // A token says nothing of the environment that it is of: the other one is asked before it is called dead.
+        // A token does not say to which environment it belongs, so the other one is asked before the token counts as
+        // dead.
         if (first.kind !== "dead" || first.certain) return first;
         return await sendTo(notification, !sandbox);
       } catch (error) {
@@ -116,12 +117,12 @@ function headersOf(
 
 function toPayload(notification: Notification): object {
   const data = sealedData(notification);
-  // A reading wakes the app behind the screen, to take notifications away; there is nothing to show.
+  // A `read` wakes the app in the background to remove notifications; there is nothing to show.
   if (notification.delivery.kind === "read") return { aps: { "content-available": 1 }, ...data };
   return { aps: { alert: PLACEHOLDER, sound: "default", "mutable-content": 1 }, ...data };
 }
 
-/** The delivery's id in the form that Apple takes: what is sent again is known by it. */
+/** The delivery's id in the form that Apple accepts, by which Apple recognises a repeated delivery. */
 const uuidOf = (id: string): string => id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 
 function outcomeOf(reply: Http2Reply, registeredMs: number, sandbox: boolean, nowMs: number): Outcome {
@@ -129,7 +130,7 @@ function outcomeOf(reply: Http2Reply, registeredMs: number, sandbox: boolean, no
   const fault = faultOf(reply);
   const reason = `${reply.status} ${fault.reason}`;
   if (reply.status === 410) {
-    // The device came back after the moment that this is about.
+    // The device registered again after the moment that this answer is about.
     const isOlder = fault.timestamp !== undefined && fault.timestamp < registeredMs;
     return isOlder ? { kind: "refused", reason } : { kind: "dead", certain: true, reason };
   }
@@ -137,7 +138,7 @@ function outcomeOf(reply: Http2Reply, registeredMs: number, sandbox: boolean, no
   if (reply.status === 429 || reply.status >= 500) {
     const { "retry-after": header } = reply.headers;
     const delayMs = retryAfterMs(typeof header === "string" ? header : undefined, nowMs);
-    // 429 is about one token, or about how often provider tokens were made.
+    // A 429 is about one token, or about provider tokens that were made too often.
     const everyone = (reply.status >= 500 && delayMs !== undefined) || fault.reason === "TooManyProviderTokenUpdates";
     return { kind: "later", everyone, reason, ...(delayMs === undefined ? {} : { delayMs }) };
   }

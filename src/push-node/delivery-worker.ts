@@ -7,11 +7,11 @@ import { createProviderLane, type ProviderLane } from "./provider-lane.ts";
 import type { PruneGuard } from "./prune-guard.ts";
 import type { Delivery, Device, PushState } from "./state.ts";
 
-/** Longer than any provider may take, so that nobody is given what somebody still works on. */
+/** Longer than any provider may take, so that a delivery is never given out while somebody works on it. */
 const LEASE_MS = 60_000;
 const FIRST_DELAY_MS = 1_000;
 const MAX_DELAY_MS = 5 * 60_000;
-/** Other nodes of the same state may have left something: looked for at least this often. */
+/** Other nodes of the same state may have left deliveries: it looks for them at least this often. */
 const LOOK_MS = 5_000;
 
 interface WorkerDeps {
@@ -21,11 +21,11 @@ interface WorkerDeps {
   readonly guard: PruneGuard;
   readonly clock: Clock;
   readonly log: Log;
-  /** Deliveries under way at a time. */
+  /** Most deliveries under way at once. */
   readonly parallel: number;
 }
 
-/** Brings deliveries to providers until each is accepted, refused or too old. */
+/** Sends deliveries to providers until each is accepted, refused or too old. */
 export type DeliveryWorker = ReturnType<typeof createDeliveryWorker>;
 
 export function createDeliveryWorker(deps: WorkerDeps) {
@@ -42,11 +42,11 @@ export function createDeliveryWorker(deps: WorkerDeps) {
   let looking: Promise<void> | undefined;
   let lookAgain = false;
 
-  /** Starts what is due, as far as there is room, and comes back when something else will be. */
+  /** Starts what is due, as far as there is room, and looks again when the next delivery is due. */
   const look = async (): Promise<void> => {
     clearTimeout(timer);
     const room = deps.parallel - running.size;
-    if (stopped || room <= 0) return; // whoever ends looks again
+    if (stopped || room <= 0) return; // every delivery that ends calls this again
     const due = await state.takeDue(clock.nowMs(), room, LEASE_MS);
     for (const delivery of due) {
       const work = bring(delivery)
@@ -64,7 +64,7 @@ export function createDeliveryWorker(deps: WorkerDeps) {
     timer = setTimeout(kick, waitMs);
   };
 
-  /** There may be something to do. */
+  /** Announces that there may be something to do. */
   const kick = (): void => {
     if (stopped) return;
     if (looking) {
@@ -87,14 +87,14 @@ export function createDeliveryWorker(deps: WorkerDeps) {
   const bring = async (delivery: Delivery): Promise<void> => {
     const device = await state.deviceOf(delivery.account, delivery.device);
     const provider = device && deps.providers[device.platform];
-    if (!device || !provider) return state.settle(delivery); // revoked, displaced, or nobody's to deliver
+    if (!device || !provider) return state.settle(delivery); // the device was revoked or replaced, or no provider serves it
     if (clock.nowMs() > delivery.expiresMs) {
       log.warn("a notification was given up: its provider did not take it for an hour", { provider: provider.name });
       return state.settle(delivery);
     }
     const lane = laneOf(provider);
     const waitMs = lane.waitMs();
-    // That is no attempt.
+    // This does not count as an attempt.
     if (waitMs > 0) return state.defer({ ...delivery, attempts: delivery.attempts - 1 }, clock.nowMs() + waitMs);
     lane.begun();
     const outcome = await provider.send(notificationOf(delivery, device));
@@ -133,7 +133,7 @@ export function createDeliveryWorker(deps: WorkerDeps) {
     }
   };
 
-  /** Drops a dead token, unless so many die that the fault must be ours, or it was replaced meanwhile. */
+  /** Drops a dead token, unless so many die that the fault must be ours, or the token was replaced meanwhile. */
   const prune = async (device: Device, outcome: Outcome & { kind: "dead" }, provider: Provider): Promise<void> => {
     const { reason } = outcome;
     if (!deps.guard.mayPrune())
@@ -156,13 +156,15 @@ export function createDeliveryWorker(deps: WorkerDeps) {
   };
 }
 
-/** Doubles with each attempt, spread by a third so that a crowd does not come back as one. */
+/** Doubles with each attempt, and varies by a third, so that many deliveries do not come back at the same moment. */
 function backoffMs(attempts: number): number {
   const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** Math.min(attempts, 20));
   return Math.round(delayMs * (1 + Math.random() / 3));
 }
 
-/** The same for a token and a chat, and for nobody else's: 43 of the 64 characters that Apple allows. */
+/**
+ * An id that is the same for a token and a chat, and differs for all others: 43 of the 64 characters that Apple allows.
+ */
 export function collapseIdOf(secret: Uint8Array, device: Pick<Device, "platform" | "token">, chat: string): string {
   const hmac = createHmac("sha256", secret).update(
     `svc/push-collapse/v1\0${device.platform}\0${device.token}\0${chat}`,

@@ -13,7 +13,7 @@ import { createTokenSigner } from "./web-token.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/firebase.messaging";
 const GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-/** An access token is asked for anew this long before it ends. */
+/** An access token is renewed this long before it expires. */
 const RENEW_MS = 5 * 60_000;
 
 export interface ServiceAccount {
@@ -29,7 +29,7 @@ interface FcmDeps {
   readonly clock: Clock;
 }
 
-/** Firebase Cloud Messaging, HTTP v1: how Android devices are reached. Plain HTTP/1.1. */
+/** Firebase Cloud Messaging, HTTP v1, which reaches Android devices. Plain HTTP/1.1. */
 export function createFcm(deps: FcmDeps): Provider {
   const access = createAccessTokens(deps);
   const url = `${deps.baseUrl}/v1/projects/${encodeURIComponent(deps.account.project_id)}/messages:send`;
@@ -73,7 +73,7 @@ function toMessage({ device, collapseId, ...rest }: Notification): object {
     token: device.token,
     data,
     android: {
-      // A reading is worth nothing if it wakes anybody.
+      // A `read` is not worth waking a device.
       priority: rest.delivery.kind === "message" ? "HIGH" : "NORMAL",
       ttl: `${PROVIDER_EXPIRY_SECONDS}s`,
       collapse_key: collapseId,
@@ -101,7 +101,7 @@ function outcomeOf(status: number, text: string, delayMs: number | undefined): O
   );
   if (status === 400 && namesToken) return { kind: "dead", certain: false, reason };
   if (status === 429 || status >= 500) {
-    // A 429 may be about one device that somebody tells too much: that is no reason to keep the others waiting.
+    // A 429 may be about one device that gets too many messages, which is no reason to delay the others.
     const everyone = status >= 500 && delayMs !== undefined;
     return { kind: "later", everyone, reason, ...(delayMs === undefined ? {} : { delayMs }) };
   }
@@ -112,11 +112,11 @@ function parseError(text: string): FcmError["error"] {
   try {
     return (JSON.parse(text) as FcmError | null)?.error;
   } catch {
-    return undefined; // a page of some proxy's; the status says enough
+    return undefined; // a proxy's page; the status says enough
   }
 }
 
-/** OAuth access tokens for the service account, one at a time, kept while they last. */
+/** OAuth access tokens for the service account: requested one at a time and kept until they expire. */
 function createAccessTokens({ account, clock }: FcmDeps) {
   const signToken = createTokenSigner(account.private_key, "RS256");
   let known: { token: string; endMs: number } | undefined;

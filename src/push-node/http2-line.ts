@@ -7,25 +7,25 @@ export interface Http2Reply {
 }
 
 export interface Http2Line {
-  /** One request. Rejects at the deadline, and when the session ends before the answer. */
+  /** Makes one request. Rejects at the deadline, and when the session ends before the answer. */
   request(headers: OutgoingHttpHeaders, body: string): Promise<Http2Reply>;
   close(): void;
 }
 
 interface LineOptions {
   readonly deadlineMs: number;
-  /** A session that nobody used for so long is not trusted: the other side may have forgotten it without a word. */
+  /** A session that was unused for this long is not trusted, because the other side may have dropped it silently. */
   readonly idleMs: number;
-  /** Certificates beside the system's, for tests. */
+  /** Certificates in addition to the system's, for tests. */
   readonly ca?: string;
 }
 
 const MAX_REPLY_CHARS = 64 << 10;
 
 /**
- * A line to one server over HTTP/2. Nothing is waited for without a deadline, and a session that let one pass is destroyed, so
- * that a connection which swallows everything costs each request on it one deadline and the next one a new connection.
- * GOAWAY, errors and idling retire a session likewise: what is under way on it may end, what comes gets another.
+ * A line to one server over HTTP/2. Every wait has a deadline, and a session in which one passed is destroyed: a
+ * connection that swallows everything costs each request on it one deadline, and the next request gets a new connection.
+ * GOAWAY, errors and idling also retire a session: requests under way on it may finish, new ones get another.
  */
 export function createHttp2Line(origin: string, options: LineOptions): Http2Line {
   let current: { session: ClientHttp2Session; usedMs: number } | undefined;
@@ -35,8 +35,8 @@ export function createHttp2Line(origin: string, options: LineOptions): Http2Line
   };
   const open = (): ClientHttp2Session => {
     const session = connect(origin, options.ca === undefined ? {} : { ca: options.ca });
-    session.setMaxListeners(0); // one of each for every request under way
-    session.on("error", () => retire(session)); // each request hears of it itself
+    session.setMaxListeners(0); // each request under way adds one of each listener
+    session.on("error", () => retire(session)); // each request gets the error itself
     session.on("close", () => retire(session));
     session.on("goaway", () => {
       retire(session);
@@ -92,7 +92,7 @@ export function createHttp2Line(origin: string, options: LineOptions): Http2Line
       try {
         return await ask(headers, body);
       } catch (error) {
-        // The other side retired the session before it took the request: nobody has seen it.
+        // The other side retired the session before it accepted the request, so nobody has seen the request.
         if ((error as NodeJS.ErrnoException).code !== "ERR_HTTP2_GOAWAY_SESSION") throw error;
         if (current) retire(current.session);
         return ask(headers, body);

@@ -6,18 +6,18 @@ const PREFIX = "delivery.";
 
 interface Known {
   delivery: Delivery;
-  /** When it may be taken: its time, or the end of whoever's lease. */
+  /** When it may be taken: at its time, or at the end of a node's lease. */
   freeMs: number;
   revision: number;
 }
-/** A delivery as it is stored; `leasedMs` is when the node that works on it has to be done. */
+/** A delivery as it is stored; by `leasedMs` the node that works on it has to be done. */
 interface Stored extends Delivery {
   readonly leasedMs?: number;
 }
 
 /**
- * Deliveries in a bucket that several nodes work on. Each follows the bucket and keeps what is due in memory; who takes one
- * writes its lease over the revision it knows, which one of them can do.
+ * Deliveries in a bucket on which several nodes work. Each node follows the bucket and keeps the due deliveries in
+ * memory. To take one, a node writes its lease over the revision it knows, which only one of them can do.
  */
 export async function createDueIndex(kv: KV) {
   const knownById = new Map<string, Known>();
@@ -37,7 +37,7 @@ export async function createDueIndex(kv: KV) {
     }
   })();
 
-  /** Writes over the revision that is known; undefined when somebody else was first. */
+  /** Writes over the known revision; resolves to undefined when another node was first. */
   const lease = async ({ delivery, revision }: Known, leasedMs: number): Promise<Delivery | undefined> => {
     const stored: Stored = { ...delivery, leasedMs };
     try {
@@ -50,7 +50,7 @@ export async function createDueIndex(kv: KV) {
   };
 
   return {
-    /** Adds a delivery unless there is one of its id. */
+    /** Adds a delivery unless one with its id exists. */
     async add(delivery: Delivery): Promise<void> {
       try {
         note(delivery, await kv.create(keyOf(delivery.id), JSON.stringify(delivery)));

@@ -8,19 +8,19 @@ import { createDueIndex } from "./nats-due-index.ts";
 import { isKeyTaken } from "./nats-key-taken.ts";
 import type { Device, PushState, SpaceTopic } from "./state.ts";
 
-/** Used names are forgotten by the store itself, after longer than any of them matters. */
+/** The store itself forgets used names, after longer than any of them matters. */
 const SPENT_TTL_MS = 3 * 60 * 60_000;
 
 export interface NatsStateOptions {
   readonly url: string;
-  /** Name of the key-value bucket; another beside it holds used names. */
+  /** Name of the key-value bucket; a second bucket holds used names. */
   readonly bucket?: string;
   readonly credsFile?: string;
 }
 
 /**
- * The state that several nodes share: a key-value bucket of NATS JetStream. A token counts for the device that its own key
- * names, so that a crash between two keys leaves no token that two accounts have.
+ * The state that several nodes share: a key-value bucket of NATS JetStream. A token belongs to the device that the
+ * token's own key names, so a crash between two keys never leaves a token with two accounts.
  */
 export async function createNatsState(options: NatsStateOptions): Promise<PushState> {
   const nc = await connect(connectionOf(options));
@@ -41,7 +41,8 @@ export async function createNatsState(options: NatsStateOptions): Promise<PushSt
     ...topics,
     async accept(name, _untilMs, deliveries) {
       if (await spent.get(nameKey(name))) return false;
-      // Deliveries have the same ids each time: a crash before the name is used up lets the sender come again.
+      // Deliveries get the same ids each time, so the sender may repeat the message after a crash before the name is used
+      // up.
       await Promise.all(deliveries.map((delivery) => due.add(delivery)));
       return createOnce(spent, nameKey(name), "");
     },
@@ -53,7 +54,7 @@ export async function createNatsState(options: NatsStateOptions): Promise<PushSt
     sweep: async () => {},
     async close() {
       due.close();
-      // Everything was acknowledged when it was written: a server that is gone has nothing left to be told.
+      // Every write was acknowledged, so nothing is lost if the server is gone.
       await nc.drain().catch(() => nc.close());
     },
   };
@@ -72,7 +73,7 @@ function connectionOf({ url, credsFile }: NatsStateOptions): ConnectionOptions {
   };
 }
 
-/** Whether the key was not there; another's value stays. */
+/** Resolves to whether the key was new; an existing value stays. */
 async function createOnce(kv: KV, key: string, value: string): Promise<boolean> {
   try {
     await kv.create(key, value);
@@ -83,7 +84,7 @@ async function createOnce(kv: KV, key: string, value: string): Promise<boolean> 
   }
 }
 
-/** Names may hold what keys may not. */
+/** Names are hashed, because they may contain what keys may not. */
 const nameKey = (name: string): string => bytesToHex(sha256(utf8ToBytes(name)));
 
 function createDevices(kv: KV): Pick<PushState, "putDevice" | "dropDevice" | "deviceOf" | "devicesOf"> {
@@ -107,7 +108,7 @@ function createDevices(kv: KV): Pick<PushState, "putDevice" | "dropDevice" | "de
       const key = keyOf(device.account, device.device);
       const [before, holder] = await Promise.all([read(device.account, device.device), holderOf(device)]);
       await kv.put(key, JSON.stringify(device));
-      await kv.put(tokenKey(device), key); // from here on the token is this device's
+      await kv.put(tokenKey(device), key); // from here on the token belongs to this device
       if (holder !== undefined && holder !== key) await kv.purge(holder);
       if (before && tokenKey(before) !== tokenKey(device) && (await holderOf(before)) === key)
         await kv.purge(tokenKey(before));

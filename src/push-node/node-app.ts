@@ -28,7 +28,7 @@ interface AppDeps {
   readonly limits: NodeLimits;
   readonly clock: Clock;
   readonly log: Log;
-  /** Requests come through a proxy that appends whom it heard them from to X-Forwarded-For. */
+  /** Requests come through a proxy that appends the sender's address to X-Forwarded-For. */
   readonly behindProxy: boolean;
 }
 
@@ -38,7 +38,10 @@ interface NodeRoute {
   readonly handler: Handler;
 }
 
-/** The node's HTTP interface: who asks is bounded, bodies are bounded, checked and signed, and only then is anything done. */
+/**
+ * The node's HTTP interface: it limits callers, limits and checks bodies, verifies signatures, and only then does
+ * anything.
+ */
 export function createNodeApp(deps: AppDeps) {
   const { service, proof, limits, clock, log } = deps;
   const byAddress = createRateLimit(clock, {
@@ -55,7 +58,7 @@ export function createNodeApp(deps: AppDeps) {
   };
 
   const answer = async (request: Request, address: string): Promise<Response> => {
-    // Without a Host, or behind one that is no name, the request's URL is no whole one.
+    // Without a Host, or with one that is not a name, the request's URL is not absolute.
     const path = URL.parse(request.url, "http://node")?.pathname ?? "";
     if (path === PUSH_PATHS.health && request.method === "GET") return Response.json({ status: "ok" });
     const route = routes.get(path);
@@ -85,7 +88,7 @@ export function createNodeApp(deps: AppDeps) {
   };
 
   return {
-    /** Never rejects. `address` is whom the connection is from. */
+    /** Answers a request; never rejects. `address` is the address of the connection's peer. */
     async fetch(request: Request, address: string): Promise<Response> {
       try {
         return await answer(request, address);
@@ -118,7 +121,7 @@ function signedRoutes(service: PushService): ReadonlyMap<string, NodeRoute> {
   ]);
 }
 
-/** The body, read no further than it may be long. */
+/** Reads the body, no further than its longest allowed length. */
 async function readBody(request: Request): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -142,7 +145,7 @@ function parseBody(schema: TypeCheck<TSchema>, bytes: Uint8Array): unknown {
   throw new Refusal("push.bad_request", `The body is refused at ${fault?.path || "/"}: ${fault?.message ?? "schema"}`);
 }
 
-/** The last address is the one that our own proxy wrote; what stands before it anybody can make up. */
+/** Our own proxy wrote the last address; anybody can invent those before it. */
 function addressOf(request: Request, address: string, behindProxy: boolean): string {
   const forwarded = behindProxy ? request.headers.get("x-forwarded-for") : null;
   return forwarded?.split(",").at(-1)?.trim() || address;

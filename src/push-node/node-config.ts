@@ -9,7 +9,7 @@ const text = () => Type.String({ minLength: 1 });
 const webUrl = () => Type.String({ pattern: "^https?://[^\\s/]+" });
 const count = () => Type.Optional(Type.Integer({ minimum: 1 }));
 
-/** What a node allows; each has a default. */
+/** The limits of a node; each has a default. */
 const Limits = strict({
   requestsPerSecond: count(),
   requestBurst: count(),
@@ -73,10 +73,10 @@ const ConfigFile = strict({
 
 export type NodeConfig = Omit<Static<typeof ConfigFile>, "limits"> & { readonly limits: NodeLimits };
 
-/** A configuration that no node can be started with; the message is for people. */
+/** A configuration with which no node can start; the message is for people. */
 export class NodeConfigError extends Error {}
 
-/** Reads a node's configuration file. Paths in it start from its folder. Errors: NodeConfigError. */
+/** Reads a node's configuration file. Paths in it are relative to its folder. Errors: NodeConfigError. */
 export async function readNodeConfig(file: string): Promise<NodeConfig> {
   const raw = await readText(file, "the configuration");
   const yaml = await import("yaml");
@@ -111,7 +111,7 @@ function withAbsolutePaths(config: NodeConfig, at: (path: string) => string): No
   };
 }
 
-/** The text of a file that the configuration names. Errors: NodeConfigError. */
+/** Reads a file that the configuration names. Errors: NodeConfigError. */
 export async function readText(file: string, what: string): Promise<string> {
   try {
     return await readFile(file, "utf8");
@@ -120,7 +120,7 @@ export async function readText(file: string, what: string): Promise<string> {
   }
 }
 
-/** A value that follows a schema; else names the first place that does not. Errors: NodeConfigError. */
+/** Returns a value that matches a schema; else the error names the first place that does not. Errors: NodeConfigError. */
 function check<T extends TSchema>(schema: T, value: unknown, file: string): Static<T> {
   if (Value.Check(schema, value)) return value;
   const fault = Value.Errors(schema, value).First();

@@ -36,7 +36,7 @@ test("[PUSH-7] one that is not heard of three times is asked by one request at a
     pauses.push(one.waitMs());
     clock.atMs += one.waitMs();
     one.begun();
-    expect(one.waitMs()).toBeGreaterThan(0); // nobody else meanwhile
+    expect(one.waitMs()).toBeGreaterThan(0); // no other delivery may start meanwhile
     one.ended(SILENT);
   }
   expect(pauses.slice(0, 4)).toEqual([1_000, 2_000, 4_000, 8_000]);

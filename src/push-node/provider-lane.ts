@@ -1,23 +1,23 @@
 import type { Clock } from "../base/clock.ts";
 import type { Outcome } from "./provider.ts";
 
-/** So many failures in a row, and a provider counts as unreachable: then one request at a time asks whether it still is. */
+/** After this many failures in a row a provider counts as unreachable; then one request at a time tests it. */
 const UNREACHABLE_AFTER = 3;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
-/** How long a delivery waits that found no place. */
+/** How long a delivery waits that found no free place. */
 const FULL_MS = 250;
 
-/** The way to one provider: how much may be under way on it, and when it is to be left alone. */
+/** Limits the deliveries under way to one provider, and says when to leave it alone. */
 export interface ProviderLane {
-  /** Milliseconds to wait before asking the provider for anything; 0: now. */
+  /** Milliseconds to wait before the next request to the provider; 0 means now. */
   waitMs(): number;
-  /** Something is under way from now on, until `ended`. */
+  /** Counts a request as under way until `ended`. */
   begun(): void;
   ended(outcome: Outcome): void;
 }
 
-/** `places` is less than the node has in all, so that a provider that hangs leaves some to the others. */
+/** Creates a lane. `places` is less than the node's total, so that a provider that hangs leaves some to the others. */
 export function createProviderLane(clock: Clock, places: number): ProviderLane {
   let running = 0;
   let failures = 0;

@@ -1,18 +1,21 @@
 import type { Clock } from "../base/clock.ts";
 
 const WINDOW_MS = 10 * 60_000;
-/** So few say nothing about the node itself. */
+/** This few refusals say nothing about the node itself. */
 const FREE_REFUSALS = 20;
-/** Refusals above this share of what was sent are a fault of ours: wrong credentials, a wrong app, a provider's bad day. */
+/**
+ * When refusals exceed this share of what was sent, the fault is probably not the tokens': wrong credentials, a wrong
+ * app, or trouble at the provider.
+ */
 const MAX_SHARE = 0.1;
 
 export interface PruneGuard {
   accepted(): void;
-  /** A provider called a token dead. Answers whether it may be believed. */
+  /** Counts a token that a provider called dead. Returns whether to believe it. */
   mayPrune(): boolean;
 }
 
-/** Keeps a node from dropping everybody's tokens when refusals come in mass. */
+/** Keeps a node from dropping all tokens when many are refused at once. */
 export function createPruneGuard(clock: Clock): PruneGuard {
   let sinceMs = clock.nowMs();
   let sent = 0;

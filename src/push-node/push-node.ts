@@ -20,7 +20,7 @@ import type { PushState } from "./state.ts";
 
 const SWEEP_MS = 60_000;
 const PARALLEL_DELIVERIES = 32;
-/** Seconds without a byte after which a connection is closed. */
+/** A connection without a byte for this many seconds is closed. */
 const IDLE_SECONDS = 60;
 const FCM_URL = "https://fcm.googleapis.com";
 const APNS_URL = "https://api.push.apple.com";
@@ -29,7 +29,7 @@ const APNS_SANDBOX_URL = "https://api.sandbox.push.apple.com";
 export interface RunningNode {
   /** The resolved `host:port`. */
   readonly address: string;
-  /** What another node puts among its `downstreams` to deliver for this one. */
+  /** Another node adds this id to its `downstreams` to deliver for this node. */
   readonly id: string;
   stop(): Promise<void>;
 }
@@ -113,7 +113,7 @@ async function openState({ state }: NodeConfig): Promise<PushState> {
   return createNatsState(state.nats!);
 }
 
-/** Who reaches which platform: the providers whose credentials are here, else the upstream node. */
+/** Chooses the provider for each platform: the one whose credentials are here, else the upstream node. */
 async function openProviders(
   config: NodeConfig,
   node: { id: string; signer: ReturnType<typeof createSigner> },
@@ -125,7 +125,7 @@ async function openProviders(
 
 async function openUpstream(url: string, { id, signer }: { id: string; signer: ReturnType<typeof createSigner> }) {
   const { createUpstream } = await import("./upstream.ts");
-  // The upstream asks the provider before it answers.
+  // The upstream node asks the provider before it answers, so the deadline is longer.
   return createUpstream(createNodeCalls({ url, account: id, signer, timeoutMs: SEND_DEADLINE_MS * 2 }));
 }
 

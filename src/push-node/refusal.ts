@@ -1,6 +1,6 @@
 import { PUSH_NODE_ERRORS, type PushNodeErrorCode } from "../protocol/push-node.ts";
 
-/** Why the node does not do what it was asked to; the message may be shown. */
+/** Why the node refuses a request; the message may be shown to people. */
 export class Refusal extends Error {
   readonly code: PushNodeErrorCode;
   readonly retryAfterMs: number | undefined;

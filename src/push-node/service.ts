@@ -20,7 +20,7 @@ import type { Outcome, Provider } from "./provider.ts";
 import { Refusal } from "./refusal.ts";
 import type { Delivery, Device, PushState, SpaceTopic } from "./state.ts";
 
-/** A message is worth carrying for an hour, and known by its id for somewhat longer. */
+/** A message is worth delivering for an hour; its id is remembered somewhat longer. */
 const MESSAGE_MS = 60 * 60_000;
 const KNOWN_MS = 2 * MESSAGE_MS;
 
@@ -31,9 +31,9 @@ interface ServiceDeps {
   readonly limits: NodeLimits;
   readonly clock: Clock;
   readonly providers: Readonly<Record<Platform, Provider | undefined>>;
-  /** Ids of nodes that may deliver by this one's credentials. */
+  /** Ids of nodes that may deliver with this node's credentials. */
   readonly downstreams: ReadonlySet<string>;
-  /** There are new deliveries. */
+  /** Announces new deliveries. */
   kick(): void;
 }
 
@@ -53,7 +53,10 @@ export function createPushService(deps: ServiceDeps) {
   });
 
   return {
-    /** `address` is whom the request is from: accounts cost nothing to make up, so it may bring only so many. */
+    /**
+     * Registers a device's token. `address` is the address of the request: an account costs nothing, so one address may
+     * add only a limited number.
+     */
     async setToken(account: string, body: NodeTokenBody, address: string): Promise<void> {
       const known = await state.devicesOf(account);
       const waitMs = known.length === 0 ? newAccounts.take(address) : 0;
@@ -75,7 +78,7 @@ export function createPushService(deps: ServiceDeps) {
       return { devices: devices.map(({ device, platform }) => ({ device, platform })) };
     },
 
-    /** Topics that an account watches from now on, or no longer. What is dropped is dropped first. */
+    /** Adds and drops topics that an account watches; drops come first. */
     async changeTopics(account: string, body: TopicsBody): Promise<void> {
       const { add = [], drop = [] } = body;
       const named = [...add, ...drop].reduce((sum, { topics }) => sum + topics.length, 0);
@@ -101,7 +104,10 @@ export function createPushService(deps: ServiceDeps) {
       return { topics, more: topics.length === PUSH_BOUNDS.requestTopics };
     },
 
-    /** Takes a message on: durable when it resolves. Sent again, it is taken once. Answers for how many devices. */
+    /**
+     * Accepts a message: durable when it resolves. A repeated message is accepted only once. Resolves to the number of
+     * devices.
+     */
     async send(account: string, message: MessageBody): Promise<{ devices: number }> {
       const statement = messageStatement(audience(), account, message);
       requireSpaceKey(message.spaceKey, "push-message", statement, message.signature);
@@ -116,7 +122,7 @@ export function createPushService(deps: ServiceDeps) {
       return { devices: devices.length };
     },
 
-    /** Delivers for another node, at once: it keeps what is not accepted. */
+    /** Delivers for another node at once; that node keeps what is not accepted. */
     async deliver(node: string, body: DeliveryBody): Promise<Outcome> {
       if (!deps.downstreams.has(node)) throw new Refusal("push.not_downstream");
       const provider = deps.providers[body.platform];
@@ -132,7 +138,7 @@ export function createPushService(deps: ServiceDeps) {
     },
   };
 
-  /** A message is for everybody else who watches its topics, a reading for one's own other devices. */
+  /** A message goes to all others who watch its topics; a `read` goes to the account's own other devices. */
   async function recipientsOf(account: string, message: MessageBody): Promise<Device[]> {
     const watching = await state.subscribers(message.spaceKey, message.topics);
     const accounts = watching.filter((watcher) => (message.kind === "read") === (watcher === account));
@@ -153,7 +159,7 @@ function requireSpaceKey(
   if (!publicKey || !bytes || !verify(publicKey, kind, statement, bytes)) throw new Refusal("push.forbidden");
 }
 
-/** What is for one account alone is watched by that account alone. */
+/** Only the account itself may watch a topic that is for that account alone. */
 function requireOwn(account: string, topic: string): void {
   const narrowed = topic.split("/").at(-1)!;
   if (narrowed.startsWith("A") && narrowed !== account)

@@ -2,7 +2,7 @@ import { randomBytes } from "../base/random.ts";
 import { openPushNodeStore } from "../store/push-node-store.ts";
 import type { Delivery, Device, PushState } from "./state.ts";
 
-/** The state of a node that shares it with no other. */
+/** Creates the state of a single node, which shares it with no other. */
 export function createSqliteState(path: string): PushState {
   const store = openPushNodeStore(path);
   return {

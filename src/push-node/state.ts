@@ -1,13 +1,13 @@
 import type { Platform } from "../protocol/push-node.ts";
 
-/** A device that wants to be woken: an account's name for it, and the token its provider gave it. */
+/** A device to be woken: the account's name for it, and its token from the provider. */
 export interface Device {
   readonly account: string;
   readonly device: string;
   readonly platform: Platform;
   readonly token: string;
   readonly registeredMs: number;
-  /** Which of Apple's environments took the token last. */
+  /** Which of Apple's environments last accepted the token. */
   readonly sandbox?: boolean;
 }
 
@@ -29,20 +29,21 @@ export interface Delivery {
   readonly sealed: string;
   readonly attempts: number;
   readonly dueMs: number;
-  /** Given up after this. */
+  /** It is given up after this time. */
   readonly expiresMs: number;
 }
 
 /**
- * What a node knows, behind a port: SQLite for a node of its own, a NATS key-value bucket that several nodes share. Whatever
- * resolves is durable. Methods of several steps leave nothing after a crash that doing them again would not mend.
+ * What a node stores, behind a port: SQLite for a single node, or a NATS key-value bucket that several nodes share.
+ * Whatever resolves is durable. After a crash within a method of several steps, calling it again repairs whatever it
+ * left.
  */
 export interface PushState {
-  /** 32 random bytes that all nodes of this state have in common, made on first use. */
+  /** 32 random bytes that all nodes of this state share, made on first use. */
   secret(): Promise<Uint8Array>;
-  /** Uses a name up. False when somebody did before; it may be forgotten after `untilMs`. */
+  /** Uses up a name. Resolves to false when it was used before; it may be forgotten after `untilMs`. */
   spend(name: string, untilMs: number): Promise<boolean>;
-  /** A token belongs to the device that registered it last, and to no other. */
+  /** Gives the token to this device; any other device that had it loses it. */
   putDevice(device: Device): Promise<void>;
   dropDevice(account: string, device: string): Promise<void>;
   deviceOf(account: string, device: string): Promise<Device | undefined>;
@@ -50,20 +51,20 @@ export interface PushState {
   addTopics(account: string, spaceKey: string, topics: readonly string[]): Promise<void>;
   dropTopics(account: string, spaceKey: string, topics: readonly string[]): Promise<void>;
   topicCount(account: string): Promise<number>;
-  /** An account's topics by space key and name, at most `limit` after the one given. */
+  /** An account's topics in the order of space key and name: at most `limit`, after the given one. */
   topicsOf(account: string, after: SpaceTopic | undefined, limit: number): Promise<SpaceTopic[]>;
   /** Accounts that watch one of these topics, each once. */
   subscribers(spaceKey: string, topics: readonly string[]): Promise<string[]>;
-  /** Takes a message's deliveries on, once: false when a message of this name was taken before. */
+  /** Accepts a message's deliveries once; resolves to false when a message of this name was accepted before. */
   accept(name: string, untilMs: number, deliveries: readonly Delivery[]): Promise<boolean>;
-  /** Deliveries that are due, which nobody else is given before the lease ends. */
+  /** Takes due deliveries; nobody else gets them before the lease ends. */
   takeDue(nowMs: number, limit: number, leaseMs: number): Promise<Delivery[]>;
   /** When the next delivery is due; undefined while there is none. */
   nextDueMs(): Promise<number | undefined>;
   defer(delivery: Delivery, dueMs: number): Promise<void>;
   settle(delivery: Delivery): Promise<void>;
   pending(): Promise<number>;
-  /** Forgets names that are past their time. */
+  /** Forgets expired names. */
   sweep(nowMs: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -3,8 +3,8 @@ import type { NodeCalls } from "../push-link/node-calls.ts";
 import { type Notification, type Outcome, type Provider, reasonOf } from "./provider.ts";
 
 /**
- * Another node that has the credentials of those who publish the app. It gets what a provider would get: the token, the
- * sealed bytes, no account and no topic.
+ * Delivers through another node, which has the credentials of the app's publisher. That node gets what a provider would
+ * get: the token and the sealed bytes, but no account and no topic.
  */
 export function createUpstream(calls: NodeCalls): Provider {
   return {

@@ -2,7 +2,7 @@ import { Intrinsics, QuickJS } from "quickjs-wasi";
 import { GUEST_PRELUDE } from "./guest-prelude.ts";
 import { withImage } from "./wasm-memory.ts";
 
-/** What a run has to know of an interpreter that was started before: all of it are places in its memory. */
+/** What a run has to know of an interpreter that was started earlier: places in its memory. */
 export interface EngineState {
   readonly stackPointer: number;
   readonly runtimePtr: number;
@@ -10,22 +10,22 @@ export interface EngineState {
   /** Handles of the prelude's functions. */
   readonly run: number;
   readonly settle: number;
-  /** Eight bytes from which `Math.random` goes on. */
+  /** Eight bytes that seed `Math.random`. */
   readonly seedAt: number;
 }
 
-/** Names under which a run gives the program its two ways out. */
+/** Names under which a run gives the program its two ways to reach the host. */
 export const HOST_CALL = "hostCall";
 export const HOST_DONE = "hostDone";
-/** What the language has in programs: nothing that shows when memory is collected, or how time passes. */
+/** The language features of programs: nothing that reveals when memory is collected or how time passes. */
 const INTRINSICS = Intrinsics.ALL & ~Intrinsics.WEAK_REF & ~Intrinsics.PERFORMANCE;
 const STATE_SECTION = "svc.state";
 /** Bytes that depend on when an interpreter starts: the state of its random numbers. */
 const SEED_BYTES = 16;
 
 /**
- * Starts an interpreter with the host API in it and writes its memory into the module: whoever instantiates that module
- * has an interpreter that stands where this one stood, without running any of its start. The same input gives the same bytes.
+ * Starts an interpreter with the host API in it and writes its memory into the module. Every instance of that module is
+ * an interpreter in the state this one had, without running any of the start. The same input gives the same bytes.
  */
 export async function bakeEngine(engine: Uint8Array): Promise<Uint8Array> {
   const vm = await startAt(engine, 1n);
@@ -63,7 +63,9 @@ function startAt(engine: Uint8Array, timeNs: bigint): Promise<QuickJS> {
   });
 }
 
-/** The interpreter seeds its random numbers with the time, and nothing else in it depends on that. */
+/**
+ * Finds where the interpreter keeps its random seed, which comes from the time. Nothing else in it depends on the time.
+ */
 async function findSeed(engine: Uint8Array): Promise<number> {
   const [one, other] = [await startAt(engine, 1n), await startAt(engine, 1n << 60n)].map((vm) => vm.snapshot().memory);
   const first = one!.findIndex((byte, at) => byte !== other![at]);

@@ -1,6 +1,6 @@
 /**
- * What a program finds in its world beside the language: the host API. Texts alone cross the border, both ways; the
- * host never looks at an object of the program, so no getter, proxy or prototype of it is ever met.
+ * What a program finds besides the language: the host API. Only texts cross the border, in both directions. The host
+ * never touches an object of the program, so it never meets a getter, proxy or prototype of it.
  *
  * Evaluates to `{settle, run}`. `settle(n, ok, json)` answers a call, `run(module, args, context)` starts the program.
  */
@@ -105,5 +105,5 @@ export const GUEST_PRELUDE = `
 })
 `;
 
-/** Makes a `main` that is declared and not exported known as well. Stands behind the source, so lines keep their numbers. */
+/** Makes `main` known even when it is declared but not exported. It follows the source, so line numbers stay right. */
 export const GUEST_EPILOGUE = `\n;globalThis[Symbol.for("svc.main")] = typeof main === "undefined" ? undefined : main;`;

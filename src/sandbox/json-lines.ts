@@ -1,6 +1,4 @@
-/**
- * Cuts a byte stream into lines of JSON. A line longer than the limit is an error of its sender, not something to hold.
- */
+/** Splits a byte stream into lines of JSON. Throws at a line longer than the limit instead of buffering it. */
 export async function* readJsonLines<T>(stream: ReadableStream<Uint8Array>, limitBytes: number): AsyncGenerator<T> {
   const decoder = new TextDecoder();
   let parts: Uint8Array[] = [];

@@ -10,8 +10,8 @@ import { createInterpreter, type Interpreter, type RunningProgram, startProgram 
 import { withMaxPages } from "./wasm-memory.ts";
 
 /**
- * Runs programs, one after the other, for the server that started this process. It ends when the server's end of the pipe
- * closes; while a program loops, once a slice of fuel, when the server is gone.
+ * Runs programs one after the other for the server that started this process. It ends when the server's end of the pipe
+ * closes. While a program loops, it checks once per slice of fuel whether the server is gone.
  */
 export async function runProgramChild(): Promise<never> {
   giveWay(constants.priority.PRIORITY_BELOW_NORMAL);
@@ -48,11 +48,11 @@ export async function runProgramChild(): Promise<never> {
     if ("start" in message) await start(message.start);
     else running?.settle(message.settle);
   }
-  // The server is gone: a run that is under way has nobody to tell, and its timer would keep this process for minutes.
+  // The server is gone, so nobody waits for the run, and its timer would keep this process alive for minutes.
   process.exit(0);
 }
 
-/** Interpreters for one program each. While nobody waits, the next one is made ready. */
+/** Interpreters, each for one program. While nobody waits, the next one is prepared. */
 function createInterpreters(engine: Uint8Array) {
   const modules = new Map<number, Promise<WebAssembly.Module>>();
   let ready: { readonly maxPages: number; readonly made: Promise<Interpreter> } | undefined;
@@ -75,7 +75,7 @@ function createInterpreters(engine: Uint8Array) {
   };
 }
 
-/** What a run's fuel depends on beside the program: the interpreter with the host API in it, and what stands behind the source. */
+/** What a run's fuel depends on besides the program: the interpreter with the host API, and the code after the source. */
 function engineHash(engine: Uint8Array): string {
   return hashOf(`${hashOf(engine)}\n${GUEST_EPILOGUE}`);
 }

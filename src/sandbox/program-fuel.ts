@@ -1,7 +1,7 @@
 import { FUEL_SLICE } from "./program-limits.ts";
 import type { ProgramStatus } from "./program-protocol.ts";
 
-/** Thrown through the interpreter: no `catch` of a program sees it. */
+/** Thrown through the interpreter, so no `catch` of a program sees it. */
 export class RunStopped extends Error {
   readonly status: ProgramStatus;
   constructor(status: ProgramStatus, message: string) {
@@ -11,16 +11,16 @@ export class RunStopped extends Error {
 }
 
 export interface Fuel {
-  /** Takes over the module's counter. What the interpreter used to start is not the program's. */
+  /** Connects the module's counter. What the interpreter used to start does not count for the program. */
   attach(counter: WebAssembly.Global): void;
-  /** Called by the module whenever a slice is used up. Fills up or throws; once it has thrown it always throws. */
+  /** The module calls this when a slice is used up. It refills or throws; once it has thrown, it always throws. */
   refill(): void;
-  /** Units used so far, never more than the budget. */
+  /** Units used so far; never more than the budget. */
   used(): number;
   stopped(): RunStopped | undefined;
 }
 
-/** Counts a run's fuel in slices; between them the clock is looked at. */
+/** Counts a run's fuel in slices, and checks the clock between them. */
 export function createFuel(deps: {
   budget: number;
   deadlineMs: number;
@@ -29,7 +29,7 @@ export function createFuel(deps: {
 }): Fuel {
   let counter: WebAssembly.Global | undefined;
   let slice = 0;
-  /** Units of slices that are over. */
+  /** Units of completed slices. */
   let spent = 0;
   let stopped: RunStopped | undefined;
 
@@ -47,7 +47,7 @@ export function createFuel(deps: {
       nextSlice();
     },
     refill() {
-      if (!counter) return; // the interpreter starts; its fuel is not the program's
+      if (!counter) return; // the interpreter is starting; that fuel does not count for the program
       if (stopped) throw stopped;
       spent += slice - Number(counter.value);
       slice = 0;

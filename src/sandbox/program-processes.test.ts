@@ -43,7 +43,7 @@ describe("a program", () => {
     const call = async ({ name, input }: ProgramCall): Promise<CallOutcome> => {
       if (name === "svc.get")
         return { error: { code: "object.not_found", message: "gone", details: { objectId: "x" } } };
-      // The last that was asked for is answered first.
+      // The call that was made last is answered first.
       const { i } = JSON.parse(input) as { i: number };
       await asked.get(i + 4)?.promise;
       await Bun.sleep(1);

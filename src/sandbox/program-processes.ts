@@ -12,23 +12,25 @@ import {
   type ToChild,
 } from "./program-protocol.ts";
 
-/** What a call of a program came to. */
+/** The outcome of a program's call. */
 export type CallOutcome = { readonly output: string } | { readonly error: CallError };
 
 interface ProgramRun {
   readonly start: ProgramStart;
-  /** Answers a call, in the order in which answers come. */
+  /** Answers a call; the program gets answers in the order in which they are ready. */
   call(call: ProgramCall): Promise<CallOutcome & { readonly nowMs?: number }>;
-  /** Told of each answer before the program gets it, with the time that the program's clock will show. */
+  /** Called for each answer before the program gets it, with the time that the program's clock will show. */
   onSettled?(call: ProgramCall, outcome: CallOutcome, nowMs: number): void;
   /** Ends the run at once. */
   readonly signal: AbortSignal;
 }
 
-/** The end of a run; `lost` when its process was killed or died, which says nothing of what it used. */
+/** The end of a run. `lost`: its process was killed or died, so what it used is not known. */
 export type RunEnd = (ProgramEnd & { readonly engine: string }) | { readonly status: "lost"; readonly error: string };
 
-/** Processes that run programs: at most so many, started when needed, kept for a while, killed when they do not answer. */
+/**
+ * A limited number of processes that run programs: started when needed, kept for a while, killed when they do not answer.
+ */
 export interface ProgramProcesses {
   run(run: ProgramRun): Promise<RunEnd>;
   stop(): Promise<void>;
@@ -41,19 +43,19 @@ export interface ProgramProcessesDeps {
   readonly nowMs: () => number;
   /** How long a child without work is kept. */
   readonly idleMs?: number;
-  /** How much longer than its time a run may take before its process is killed. */
+  /** How long a run may exceed its time before its process is killed. */
   readonly graceMs?: number;
 }
 
 interface Child {
   send(message: ToChild): void;
-  /** Whom the child's messages are for; a free child has none. */
+  /** Receives the child's messages; absent while the child is free. */
   listener: ((message: FromChild) => void) | undefined;
   onExit: (() => void) | undefined;
   kill(): void;
   readonly exited: Promise<unknown>;
   idleTimer?: ReturnType<typeof setTimeout>;
-  /** SHA-256 of its interpreter, once it has said so. */
+  /** SHA-256 of its interpreter, once the child has reported it. */
   engine: string;
 }
 
@@ -73,12 +75,12 @@ export function createProgramProcesses(deps: ProgramProcessesDeps): ProgramProce
       stdin: "pipe",
       stdout: "pipe",
       stderr: "ignore",
-      // A program has nothing to look for there, and secrets are nobody's business.
+      // A program needs nothing else from the environment, which may hold secrets.
       env: { PATH: env["PATH"] ?? "", HOME: env["HOME"] ?? "" },
     });
     const child: Child = {
       send: (message) => {
-        // A child that is gone says so by its exit; what was on its way to it is lost with it.
+        // A child that is gone is noticed by its exit; messages on their way to it are lost.
         const swallow = (written: number | Promise<number>) => void Promise.resolve(written).catch(() => {});
         swallow(spawned.stdin.write(toJsonLine(message)));
         swallow(spawned.stdin.flush());
@@ -188,7 +190,7 @@ export function createProgramProcesses(deps: ProgramProcessesDeps): ProgramProce
   };
 }
 
-/** A call never breaks a run: what its answerer throws is the program's to see, if it says what it is. */
+/** A call never ends a run: when its answering function throws, the program learns only that the call failed. */
 async function answer(call: ProgramCall, by: ProgramRun["call"]): ReturnType<ProgramRun["call"]> {
   try {
     return await by(call);

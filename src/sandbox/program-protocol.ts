@@ -1,10 +1,10 @@
 /**
- * What the server and the process that runs programs say to each other: one JSON object a line, over the child's
- * standard input and output. The child runs one program at a time.
+ * The messages between the server and the process that runs programs: one JSON object per line, over the child's standard
+ * input and output. The child runs one program at a time.
  */
 import type { Json } from "../protocol/json.ts";
 
-/** How a run may end; what only the server knows (cost, cancelling, a lost process) is added there. */
+/** How a run may end. The server adds what only it knows (cost, cancelling, a lost process). */
 export type ProgramStatus = "ok" | "failed" | "timeout" | "fuel_exhausted" | "memory_exhausted";
 
 export interface ProgramStart {
@@ -13,25 +13,25 @@ export interface ProgramStart {
   readonly args: string;
   readonly context: string;
   readonly fuel: number;
-  /** Most pages of 64 KiB. */
+  /** Most memory pages of 64 KiB. */
   readonly maxPages: number;
   readonly timeoutMs: number;
-  /** Unix milliseconds that the program's clock begins with. */
+  /** Unix milliseconds at which the program's clock starts. */
   readonly nowMs: number;
-  /** Where its random numbers come from: 32 bits. */
+  /** Seed of its random numbers: 32 bits. */
   readonly seed: number;
 }
 
 export interface ProgramEnd {
   readonly status: ProgramStatus;
-  /** JSON of what the program returned, with status ok. */
+  /** JSON of the value that the program returned, with status ok. */
   readonly value?: string;
   readonly error?: string;
   readonly fuel: number;
   readonly memPages: number;
 }
 
-/** A call that the program has made: its number in the run, from 0. */
+/** A call that the program made: `n` is its number in the run, from 0. */
 export interface ProgramCall {
   readonly n: number;
   readonly name: string;
@@ -45,7 +45,7 @@ export interface CallError {
   readonly details?: Json;
 }
 
-/** The answer to a call. The program's clock goes to `nowMs`. */
+/** The answer to a call. It sets the program's clock to `nowMs`. */
 export interface CallSettled {
   readonly n: number;
   /** JSON. */
@@ -58,5 +58,5 @@ export type ToChild = { start: ProgramStart } | { settle: CallSettled };
 /** `ready`: SHA-256 of the interpreter with its prelude. */
 export type FromChild = { ready: string } | { call: ProgramCall } | { end: ProgramEnd };
 
-/** The function by which a program writes into its trace. It has no answer: nothing waits for it. */
+/** The function with which a program writes into its trace. It has no answer, so nothing waits for it. */
 export const LOG_CALL = "log";

@@ -3,9 +3,9 @@ import type { CallOutcome, ProgramProcesses, RunEnd } from "./program-processes.
 import type { ProgramCall } from "./program-protocol.ts";
 import { hashOf, type Trace, type TraceCall } from "./program-trace.ts";
 
-/** Where a replay left the path of its trace. */
+/** Where a replay first differs from its trace. */
 interface ReplayDifference {
-  /** The number of the first call that differs; absent when all calls were the same and the end was not. */
+  /** The number of the first call that differs; absent when all calls were the same but the end was not. */
   readonly n?: number;
   readonly what: "call" | "missing call" | "new call" | "end";
   readonly expected?: Json;
@@ -24,12 +24,12 @@ export interface ReplayResult {
   readonly engineChanged: boolean;
 }
 
-/** How long a program may take that is answered at once. */
+/** Time limit of a replay, in which every call is answered at once. */
 const REPLAY_MS = 120_000;
 
 /**
- * Runs a program again on the answers of a trace: the same clock, the same random numbers, the same answers in the same
- * order. Nothing is done again. The first call that differs ends it.
+ * Runs a program again with the answers of a trace: the same clock, the same random numbers, the same answers in the same
+ * order. No call has any effect. The first call that differs ends the replay.
  */
 export async function replayProgram(processes: ProgramProcesses, trace: Trace, source: string): Promise<ReplayResult> {
   const { head, calls, end } = trace;
@@ -76,7 +76,7 @@ export async function replayProgram(processes: ProgramProcesses, trace: Trace, s
   };
 }
 
-/** Answers calls in the order of the trace: an answer waits until every earlier one was given. */
+/** Answers calls in the order of the trace: an answer waits until all earlier ones were given. */
 function createAnswers(calls: readonly TraceCall[]) {
   const waiting = new Map<number, (outcome: CallOutcome & { nowMs: number }) => void>();
   const made = new Set<number>();
@@ -94,12 +94,12 @@ function createAnswers(calls: readonly TraceCall[]) {
   };
   return {
     made: (): ReadonlySet<number> => made,
-    /** The program was given the last answer. */
+    /** Notes that the program got the last answer. */
     given(): void {
       underWay = false;
       giveNext();
     },
-    /** Never, for a call that was not answered then either. */
+    /** Never resolves for a call that was not answered in the trace either. */
     answer(call: ProgramCall, known: TraceCall | undefined): Promise<CallOutcome & { nowMs?: number }> {
       made.add(call.n);
       const { promise, resolve } = Promise.withResolvers<CallOutcome & { nowMs: number }>();
@@ -110,7 +110,7 @@ function createAnswers(calls: readonly TraceCall[]) {
   };
 }
 
-/** `log` and calls without an answer have null in the trace; the program got nothing. */
+/** `log` and calls without an answer have null in the trace; the program got nothing then. */
 function textOf(output: Json | undefined): string {
   return output === undefined || output === null ? "" : JSON.stringify(output);
 }

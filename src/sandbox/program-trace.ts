@@ -3,7 +3,7 @@ import type { Json } from "../protocol/json.ts";
 import type { CallOutcome } from "./program-processes.ts";
 import type { CallError, ProgramCall, ProgramStart } from "./program-protocol.ts";
 
-/** The first line of a trace: everything that a run depends on beside the answers to its calls. */
+/** The first line of a trace: everything on which a run depends besides the answers to its calls. */
 interface TraceHead {
   readonly v: 1;
   /** SHA-256 of the source and of the interpreter with its prelude. */
@@ -18,7 +18,7 @@ interface TraceHead {
   readonly seed: number;
 }
 
-/** A call that was answered, in the order in which answers came; a line of the log stands where it was written. */
+/** An answered call, in the order of the answers; a line of the log is where it was written. */
 export interface TraceCall {
   readonly n: number;
   readonly name: string;
@@ -27,7 +27,7 @@ export interface TraceCall {
   readonly error?: CallError;
   /** How long the answer took. */
   readonly ms: number;
-  /** What the program's clock showed from then on. */
+  /** The time that the program's clock showed from then on. */
   readonly nowMs: number;
   readonly usage?: Json;
 }
@@ -42,7 +42,7 @@ interface TraceEnd {
     /** How many calls the program made, answered or not. */
     readonly calls: number;
     readonly value?: Json;
-    /** Set when the trace was cut at its limit: such a run cannot be replayed. */
+    /** Set when the trace was cut at its limit; such a run cannot be replayed. */
     readonly truncated?: true;
   };
 }
@@ -53,7 +53,7 @@ export interface Trace {
   readonly end: TraceEnd["end"];
 }
 
-/** Bytes of a trace; calls beyond it are not kept. */
+/** Most bytes of a trace; further calls are not kept. */
 const TRACE_BYTES = 8 << 20;
 
 export interface TraceWriter {
@@ -69,7 +69,7 @@ export function createTraceWriter(start: ProgramStart, program: string, limitByt
   return {
     settled(call, outcome, nowMs, ms, usage) {
       if (truncated) return;
-      // The texts are JSON already: they are put together, not parsed and written again.
+      // The texts are JSON already, so they are concatenated instead of parsed and written again.
       const answer =
         "error" in outcome ? `"error":${JSON.stringify(outcome.error)}` : `"output":${outcome.output || "null"}`;
       const rest = `"ms":${ms},"nowMs":${nowMs}${usage === undefined ? "" : `,"usage":${JSON.stringify(usage)}`}`;
@@ -98,7 +98,7 @@ export function createTraceWriter(start: ProgramStart, program: string, limitByt
   };
 }
 
-/** Undefined for what is no trace. */
+/** Parses a trace; returns undefined for a text that is none. */
 export function parseTrace(text: string): Trace | undefined {
   try {
     const lines = text

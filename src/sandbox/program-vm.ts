@@ -12,19 +12,19 @@ import {
 } from "./program-protocol.ts";
 import { FUEL_GLOBAL, FUEL_HOOK, FUEL_HOOK_ARGUMENT } from "./wasm-meter.ts";
 
-/** A program that runs. One wasm instance a run: nothing of it is left for the next. */
+/** A running program. Each run has its own wasm instance, so nothing of it is left for the next. */
 export interface RunningProgram {
-  /** Answers a call and runs on. Quietly nothing once the program has ended. */
+  /** Answers a call and continues the program. Does nothing once the program has ended. */
   settle(answer: CallSettled): void;
-  /** Ends it from outside, where it waits. */
+  /** Ends the program from outside, while it waits. */
   stop(status: "timeout"): void;
 }
 
-/** An interpreter that stands before its program. */
+/** An interpreter that has not started its program yet. */
 export interface Interpreter {
   readonly vm: QuickJS;
   readonly state: EngineState;
-  /** What its world is made of; the program's own once it starts. */
+  /** The clock, random numbers and fuel of its world; they become the program's once it starts. */
   readonly world: { nowNs: bigint; random: (target: Uint8Array) => void; fuel: Fuel | undefined };
 }
 
@@ -33,15 +33,15 @@ export interface ProgramVmDeps {
   readonly start: ProgramStart;
   readonly onCall: (call: ProgramCall) => void;
   readonly onEnd: (end: ProgramEnd) => void;
-  /** Milliseconds of a clock that does not jump. */
+  /** Milliseconds of a monotonic clock. */
   readonly elapsedMs: () => number;
-  /** Asked once a slice: whether the run is to be given up, because nobody waits for it any more. */
+  /** Called once per slice: whether to give up the run because nobody waits for it any more. */
   readonly abandoned?: () => boolean;
 }
 
 const MAX_STACK_BYTES = 256 * 1024;
 const MAX_ERROR_CHARS = 2000;
-/** Counted for one run: each call takes room in the host too. */
+/** Limits per run: each call takes memory in the host too. */
 const { callsAtOnce, callsPerRun, callBytes, logChars } = PROGRAM_LIMITS;
 
 /** Starts a program and runs it until it first waits or ends. */
@@ -70,7 +70,7 @@ export function startProgram(deps: ProgramVmDeps): RunningProgram {
     ended = true;
     onEnd({ ...end, fuel: fuel.used(), memPages: memoryOf(vm).buffer.byteLength / PAGE_BYTES });
   };
-  /** Runs a step inside; what stops the program, or breaks the engine, ends the run. */
+  /** Runs one step inside the interpreter; whatever stops the program or breaks the engine ends the run. */
   const step = (work: () => void): void => {
     if (ended) return;
     try {
@@ -89,7 +89,7 @@ export function startProgram(deps: ProgramVmDeps): RunningProgram {
     if (input.length > callBytes) throw refusal(`${name} was given more than ${callBytes >> 20} MiB`);
     if (++calls > callsPerRun) throw refusal(`a run may call the host ${callsPerRun} times`);
     const n = numberHandle.toNumber();
-    // Nothing waits for the log: whatever is in it may be on its way to the host at once.
+    // Nothing waits for the log, so all of its text may go to the host at once.
     if (name === LOG_CALL) {
       logged += input.length;
       if (logged > logChars) throw refusal(`a run may log ${logChars >> 20} MiB`);
@@ -125,11 +125,11 @@ export function startProgram(deps: ProgramVmDeps): RunningProgram {
   };
 }
 
-/** Makes an interpreter of the engine, metered and started, with its limit of memory in it. One serves one program. */
+/** Makes an interpreter from the metered, started engine, with its memory limit. Each serves one program. */
 export async function createInterpreter(module: WebAssembly.Module, maxPages: number): Promise<Interpreter> {
   const state = readEngineState(module);
   const world: Interpreter["world"] = { nowNs: 0n, random: createRandomBytes(0), fuel: undefined };
-  // The memory is in the module: there is nothing to copy.
+  // The memory is in the module, so there is nothing to copy.
   const snapshot = { ...state, memory: new Uint8Array(0), extensions: [] };
   const vm = await QuickJS.restore(snapshot, {
     wasm: module,
@@ -170,14 +170,14 @@ function deliver(vm: QuickJS, settle: JSValueHandle, { n, output, error }: CallS
   vm.callFunction(settle, vm.undefined, number, error === undefined ? vm.true : vm.false, text).dispose();
 }
 
-/** An error for the program: it says nothing of where in the host it was made. */
+/** Makes an error for the program that does not reveal where in the host it was made. */
 function refusal(message: string): Error {
   const error = new Error(message);
   error.stack = "";
   return error;
 }
 
-/** How a run ended that was thrown out of: by the fuel, the clock, the program, or a fault of the engine. */
+/** How a run ended when something was thrown: by the fuel, the clock, the program, or a fault of the engine. */
 function endOf(thrown: unknown, fuel: Fuel): Pick<ProgramEnd, "status" | "error"> {
   const stopped = fuel.stopped() ?? (thrown instanceof RunStopped ? thrown : undefined);
   if (stopped) return { status: stopped.status, error: stopped.message };
@@ -199,12 +199,12 @@ function failureOfHead(head: string, stack: string): Pick<ProgramEnd, "status" |
   return { status: "failed", error: `${head}\n${stack}`.trim().slice(0, MAX_ERROR_CHARS) };
 }
 
-/** Spread over 64 bits, and never 0, which the interpreter's generator could not leave. */
+/** Spreads the seed over 64 bits. It is never 0, because the interpreter's generator could not leave 0. */
 function seedOf(seed: number): bigint {
   return BigInt.asUintN(64, (BigInt(seed) + 1n) * 0x9e37_79b9_7f4a_7c15n);
 }
 
-/** xorshift32, for whatever asks for random bytes: the same bytes for the same seed. */
+/** xorshift32 for everything that asks for random bytes: the same seed gives the same bytes. */
 function createRandomBytes(seed: number): (target: Uint8Array) => void {
   let state = seed | 1;
   return (target) => {
@@ -217,7 +217,7 @@ function createRandomBytes(seed: number): (target: Uint8Array) => void {
   };
 }
 
-/** The instance's exports, which the library keeps to itself. */
+/** The instance's exports, which the library keeps private. */
 function exportsOf(vm: QuickJS): Record<string, unknown> {
   return (vm as unknown as { exports: Record<string, unknown> }).exports;
 }

@@ -14,7 +14,7 @@ export const SECTION = {
 
 export interface Section {
   readonly id: number;
-  /** Where its id stands. */
+  /** Offset of the section's id. */
   readonly headerStart: number;
   readonly start: number;
   readonly end: number;

@@ -1,10 +1,10 @@
 import { PAGE_BYTES } from "./program-limits.ts";
 import { createReader, createWriter, readSections, SECTION, type Section, type Writer } from "./wasm-bytes.ts";
 
-/** Memory is written down in blocks of so many bytes, without those that are all zero. */
+/** Memory is written in blocks of this many bytes; blocks of zeros are omitted. */
 const BLOCK_BYTES = 256;
 
-/** The same module with another limit to its memory, in pages of 64 KiB. */
+/** Copies the module with another memory limit, in pages of 64 KiB. */
 export function withMaxPages(source: Uint8Array, maxPages: number): Uint8Array {
   return rewrite(source, (section, out) => {
     if (section.id !== SECTION.memory) return false;
@@ -15,14 +15,14 @@ export function withMaxPages(source: Uint8Array, maxPages: number): Uint8Array {
   });
 }
 
-/** The same module, whose memory begins as the given one and has no limit, and which carries a custom section. */
+/** Copies the module so that its memory starts with the given content and has no limit, and adds a custom section. */
 export function withImage(
   source: Uint8Array,
   memory: Uint8Array,
   custom: { readonly name: string; readonly content: Uint8Array },
 ): Uint8Array {
   return rewrite(source, (section, out) => {
-    // How many segments there are is said again for instructions that no metered module has.
+    // This section repeats the number of segments for instructions that no metered module has.
     if (section.id === SECTION.dataCount) return true;
     if (section.id === SECTION.memory) {
       writeMemory(out, memory.length / PAGE_BYTES, MAX_PAGES);
@@ -40,10 +40,10 @@ export function withImage(
   });
 }
 
-/** As many as 32 bits reach. */
+/** All pages that 32 bits can address. */
 const MAX_PAGES = 65_536;
 
-/** Copies a module; `replace` says whether it has written a section itself. */
+/** Copies a module; `replace` returns whether it has written a section itself. */
 function rewrite(source: Uint8Array, replace: (section: Section, out: Writer) => boolean): Uint8Array {
   const out = createWriter(source.length * 2);
   out.copy(source, 0, 8);
@@ -76,7 +76,7 @@ function writeMemory(out: Writer, minPages: number, maxPages: number): void {
   });
 }
 
-/** Active segments (5.5.14) that fill a zeroed memory as the given one. */
+/** Writes active segments (5.5.14) that turn zeroed memory into the given one. */
 function writeSegments(out: Writer, memory: Uint8Array): void {
   const runs: { start: number; end: number }[] = [];
   for (let start = 0; start < memory.length; start += BLOCK_BYTES) {

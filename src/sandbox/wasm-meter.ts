@@ -1,8 +1,8 @@
 /**
- * Puts fuel into a wasm module (core specification 2.0, binary format § 5): every function entry and every loop
- * iteration takes one unit from an exported, mutable i64; `memory.copy` and `memory.fill` take one more for each
- * 64 bytes. Below zero the module calls an import of its own that the host has replaced: the host fills up or throws.
- * The result is a pure function of the input, so fuel is the same wherever the same module runs.
+ * Adds fuel metering to a wasm module (core specification 2.0, binary format § 5): every function entry and every loop
+ * iteration takes one unit from an exported, mutable i64; `memory.copy` and `memory.fill` take one more for every 64
+ * bytes. Below zero the module calls one of its own imports, which the host has replaced: the host refills or throws. The
+ * result depends only on the input, so fuel is the same wherever the same module runs.
  */
 
 import {
@@ -17,11 +17,11 @@ import {
   type Writer,
 } from "./wasm-bytes.ts";
 
-/** The exported global that holds what is left of the slice. */
+/** The exported global that holds the rest of the slice. */
 export const FUEL_GLOBAL = "fuel";
 /**
- * The import that is called when the slice is used up, with {@link FUEL_HOOK_ARGUMENT}. A new import would renumber
- * every function; this one has the right type and a program has no files to close.
+ * The import that is called with {@link FUEL_HOOK_ARGUMENT} when the slice is used up. A new import would renumber every
+ * function; this one has the right type, and a program has no files to close.
  */
 const HOOK_MODULE = "wasi_snapshot_preview1";
 export const FUEL_HOOK = "fd_close";
@@ -32,7 +32,7 @@ const BULK_SHIFT = 6;
 const VOID_BLOCK = 0x40;
 const I32 = 0x7f;
 
-/** Indexes that instrumented code refers to. */
+/** Indexes to which instrumented code refers. */
 interface Places {
   readonly fuelGlobal: number;
   readonly hook: number;
@@ -82,7 +82,7 @@ function rewriteSection(source: Uint8Array, section: Section, out: Writer, place
       return;
     case SECTION.global:
       withCount(1);
-      out.bytes([0x7e, 1, 0x42]); // i64, mutable: enough for the engine's own start
+      out.bytes([0x7e, 1, 0x42]); // i64, mutable: the initial value is enough for the engine's own start
       out.s32(0x3fffffff);
       out.byte(0x0b);
       return;
@@ -131,7 +131,10 @@ function rewriteCode(source: Uint8Array, section: Section, out: Writer, places: 
   }
 }
 
-/** Copies a body, charging at its entry and at the head of each loop, and sends bulk work through the counted functions. */
+/**
+ * Copies a function body, charges at its entry and at the head of each loop, and redirects bulk work to the counted
+ * functions.
+ */
 function rewriteBody(source: Uint8Array, reader: Reader, end: number, out: Writer, places: Places): void {
   const start = reader.at();
   for (let groups = reader.u32(); groups > 0; groups--) {
@@ -163,7 +166,7 @@ function rewriteBody(source: Uint8Array, reader: Reader, end: number, out: Write
   flush(end);
 }
 
-/** Passes over what belongs to an instruction; gives the second opcode of those that begin with 0xfc. */
+/** Skips the immediates of an instruction; returns the second opcode of those that begin with 0xfc. */
 function skipImmediates(opcode: number, reader: Reader): number | undefined {
   switch (true) {
     case opcode === 0x02 || opcode === 0x03 || opcode === 0x04:

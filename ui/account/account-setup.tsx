@@ -1,4 +1,4 @@
-/** Shown while no account is open: create one, restore one, or open one whose wallet lies in the data root. */
+/** Shown while no account is open: create one, restore one, or open one whose wallet is in the data root. */
 import { useSignal } from "@preact/signals";
 import type { AuthBody } from "../../src/protocol/meta.ts";
 import { api } from "../api/api-client.ts";

@@ -1,4 +1,4 @@
-/** The new account's phrase, shown this once, until its owner proves to have written it down. */
+/** The new account's phrase, shown only this once, until its owner proves to have written it down. */
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { newMnemonic } from "../state/session.ts";
@@ -7,7 +7,7 @@ export function MnemonicPanel({ mnemonic }: { mnemonic: string }) {
   const words = mnemonic.split(" ");
   const asking = useSignal(false);
   useEffect(() => {
-    // Leaving now would lose the words for good, so the browser asks first.
+    // Leaving now would lose the words permanently, so the browser asks first.
     const hold = (event: BeforeUnloadEvent) => event.preventDefault();
     addEventListener("beforeunload", hold);
     return () => removeEventListener("beforeunload", hold);
@@ -38,7 +38,7 @@ function WordList({ words, asking }: StepProps) {
       </div>
       <ol class="words">
         {words.map((word, index) => (
-          // A phrase may hold a word twice, and never changes.
+          // A phrase may contain a word twice, and it never changes.
           <li key={index}>
             <code>{word}</code>
           </li>
@@ -62,7 +62,7 @@ function WordList({ words, asking }: StepProps) {
   );
 }
 
-/** Asks for two of the words, which are not shown meanwhile. */
+/** Asks for two of the words while the words are hidden. */
 function WordCheck({ words, asking }: StepProps) {
   const asked = useMemo(() => twoOf(words.length), [words.length]);
   const answers = [useSignal(""), useSignal("")] as const;

@@ -1,10 +1,10 @@
-/** The page's one way to the server: JSON over same-origin requests, faults as ApiError. */
+/** The page's only way to call the server: JSON over same-origin requests, with faults as ApiError. */
 import type { IdentityInfo } from "../../src/protocol/identity.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import type { AuthBody, AuthResult, AuthStatus, Health } from "../../src/protocol/meta.ts";
 import type { SpaceInfo } from "../../src/protocol/space.ts";
 
-/** What the server answered, or `unreachable` (status 0) if it did not answer. */
+/** The server's error, or `unreachable` (status 0) if it did not answer. */
 export class ApiError extends Error {
   readonly code: string;
   readonly status: number;
@@ -43,7 +43,7 @@ export interface Profile {
   iconCid?: string;
 }
 
-/** What became of a write; what was refused of it is in `rejections`. */
+/** The outcome of a write; `rejections` lists what was refused. */
 export interface WriteResult {
   recordIds: string[];
   rejections?: { recordIndex: number; recordId?: string; opIndex: number; reason: string }[];
@@ -82,19 +82,19 @@ export function spacePath(...segments: string[]): string {
   return `/v1/spaces/${segments.map(encodeURIComponent).join("/")}`;
 }
 
-/** One request and its JSON reply; undefined for a 204. Throws ApiError. */
+/** Makes one request and resolves to its JSON reply; undefined for a 204. Throws ApiError. */
 export async function call<Reply>(method: string, path: string, body?: object): Promise<Reply> {
   const response = await send(method, path, body);
   return (response.status === 204 ? undefined : await response.json()) as Reply;
 }
 
-/** Sends bytes as they are. Throws ApiError. */
+/** Sends bytes unchanged. Throws ApiError. */
 export async function sendBytes(path: string, bytes: Blob): Promise<void> {
   const headers = { "Content-Type": bytes.type || "application/octet-stream" };
   await ask(path, { method: "POST", body: bytes, headers });
 }
 
-/** Sends a request and returns a successful response unread. Throws ApiError for everything else. */
+/** Sends a request and resolves to a successful response, unread. Throws ApiError for everything else. */
 function send(method: string, path: string, body?: object): Promise<Response> {
   const json = body ? { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } } : {};
   return ask(path, { method, ...json });
@@ -121,7 +121,7 @@ async function readError(response: Response): Promise<ApiError> {
   }
 }
 
-/** Any failure as something that can be shown. */
+/** Converts any failure to one that can be shown. */
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   return new ApiError("page", error instanceof Error ? error.message : String(error), 0);

@@ -9,7 +9,7 @@ export type ChatMessage = AnyRecord & {
   replyToMessageId?: string;
   agent?: { name: string; debugLink?: string; done: boolean };
   attachments?: { [id: string]: { type: string; link: string } };
-  /** When whom reacted, by emoji. */
+  /** The time of each reaction, by emoji and account. */
   reactions?: { [emoji: string]: { [identity: string]: Instant } };
   unread?: boolean;
   unreadReactions?: boolean;
@@ -20,7 +20,7 @@ export interface MessageDraft {
   replyToMessageId?: string;
 }
 
-/** What the composer is about, where it is not a new message. */
+/** The message that the composer answers or edits, unless it writes a new one. */
 export interface ComposerTarget {
   kind: "reply" | "edit";
   message: ChatMessage;

@@ -5,7 +5,7 @@ export interface Device {
   name?: string;
   os?: string;
   version?: string;
-  /** What is installed there, by slug. */
+  /** The apps installed on the device, by slug. */
   apps?: Record<string, Record<string, string | number | boolean>>;
   activeClaims?: Record<string, { seq?: number; at?: number }>;
 }

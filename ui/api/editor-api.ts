@@ -8,7 +8,7 @@ export interface DocumentChange {
   unchanged: number;
 }
 
-/** Replace `oldText`, which stands exactly once in the document, by `newText`. */
+/** Replace `oldText`, which occurs exactly once in the document, by `newText`. */
 export interface TextEdit {
   oldText: string;
   newText: string;

@@ -7,7 +7,7 @@ export function historyApi(spaceId: string, objectId: string) {
     `${spacePath(spaceId, "objects", objectId, "history", ...rest)}?${new URLSearchParams(query)}`;
   return {
     page: (cursor: string | undefined) => call<HistoryPage>("GET", path(cursor === undefined ? {} : { cursor })),
-    /** What a version changed, against what it was written upon. */
+    /** What a version changed, compared with the versions it was based on. */
     effect: (version: string) => call<HistoryDiff>("GET", path({ version }, "diff")),
   };
 }

@@ -1,6 +1,6 @@
 import type { Json } from "../../src/protocol/json.ts";
 
-/** An instant as rows hold it. */
+/** An instant in the form that rows use. */
 export type Instant = { $date: string };
 
 export function isInstant(value: Json | undefined): value is Instant {

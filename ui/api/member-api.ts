@@ -18,7 +18,7 @@ export function memberApi(spaceId: string) {
     add: (identity: string, permission: string) =>
       call<void>("POST", path("acl", "add"), { accounts: [{ identity, permission }] }),
     invites: async () => (await call<{ invites: Invite[] }>("GET", path("invites"))).invites,
-    /** Without a permission those who come ask first. */
+    /** Without a permission, people who use the invite must ask first. */
     invite: (permission: string) =>
       call<MintedToken>("POST", path("invites"), permission === "" ? {} : { mode: "open", permission }),
     revokeInvite: (recordId: string) => call<void>("DELETE", path("invites", recordId)),
@@ -31,7 +31,7 @@ export function memberApi(spaceId: string) {
 export type MemberApi = ReturnType<typeof memberApi>;
 
 export const joinApi = {
-  /** The name is what those who decide see; empty: the profile's. */
+  /** Those who decide see the name; when it is empty, they see the profile's. */
   join: (inviteToken: string, name: string) =>
     call<{ id: string; status: string }>("POST", "/v1/spaces/join", {
       inviteToken,

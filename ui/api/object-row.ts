@@ -1,11 +1,11 @@
-/** What a row of the objects collection says. */
+/** Reads the fields of a row of the objects collection. */
 import type { Json } from "../../src/protocol/json.ts";
 import type { AnyRecord } from "./api-client.ts";
 
-/** What a type's own row carries in place of types. */
+/** A type's own row has this in place of types. */
 export const TYPE_MARKER = "__type__";
 
-/** An object's name, or the end of its id. */
+/** An object's name, or the end of its id if it has none. */
 export function objectTitle(record: AnyRecord): string {
   return objectName(record) || `Unnamed …${record.id.slice(-6)}`;
 }
@@ -26,7 +26,7 @@ function shared(record: AnyRecord, name: string): Json | undefined {
   return typeof group === "object" && group !== null && !Array.isArray(group) ? group[name] : undefined;
 }
 
-/** The counters on a chat's row; absent ones are 0. */
+/** The counters in a chat's row; an absent counter is 0. */
 export function chatCounters(row: AnyRecord): { unread: number; mentions: number; reactions: number } {
   const chat = row["chat"];
   const read = (name: string): number => {

@@ -9,7 +9,7 @@ export interface Found {
 
 const LIMIT = 20;
 
-/** What is found in a space, with the names of the objects it stands in. */
+/** Searches a space; resolves to the hits, with the names of the objects that contain them. */
 export async function searchSpace(spaceId: string, query: string): Promise<Found> {
   const reply = await call<SearchReply>("POST", spacePath(spaceId, "search"), { query, limit: LIMIT });
   const ids = [...new Set(reply.hits.map(({ objectId }) => objectId))];

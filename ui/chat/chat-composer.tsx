@@ -1,4 +1,4 @@
-/** Where a message is written: a new one, an answer, or an edit of one's own. */
+/** The field for writing a message: a new one, an answer, or an edit of one's own. */
 import type { Signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { ChatApi, ComposerTarget } from "../api/chat-api.ts";
@@ -18,7 +18,7 @@ export function ChatComposer({ objectId, api, target }: ChatComposerProps) {
   const { busy, error, run } = useFormAction();
   const goal = target.value;
   const edited = goal?.kind === "edit" ? goal.message : undefined;
-  // What was begun stays when it becomes an answer.
+  // Text already typed stays when the message becomes an answer.
   const { text, write } = useKeptText(edited ? `${objectId} ${edited.id}` : objectId, edited?.text ?? "");
   const field = useRef<HTMLTextAreaElement>(null);
   useEffect(() => {

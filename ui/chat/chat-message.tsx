@@ -1,4 +1,4 @@
-/** One message of a chat, and what can be done with it. */
+/** One message of a chat, with the actions on it. */
 import type { ChatApi, ChatMessage, ComposerTarget } from "../api/chat-api.ts";
 import { ConfirmButton } from "../parts/confirm-button.tsx";
 import { ErrorNote } from "../parts/error-note.tsx";
@@ -12,9 +12,9 @@ const QUICK_REACTIONS = ["👍", "❤️", "😄", "🎉", "👀"];
 export interface ChatMessageItemProps {
   message: ChatMessage;
   previous: ChatMessage | undefined;
-  /** Stands under the name of the message before it. */
+  /** It appears under the same name as the message before it. */
   continues: boolean;
-  /** The message answered, if it is among those shown. */
+  /** The message that it answers, if that one is shown. */
   repliedTo: ChatMessage | undefined;
   api: ChatApi;
   spaceId: string;

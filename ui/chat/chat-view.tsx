@@ -1,4 +1,4 @@
-/** A chat, newest message at the bottom, followed live. */
+/** A chat, newest message at the bottom, updated live. */
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import { type AnyRecord, spacePath } from "../api/api-client.ts";
@@ -12,7 +12,7 @@ import { ChatComposer } from "./chat-composer.tsx";
 import { ChatMessageItem } from "./chat-message.tsx";
 
 const PAGE = 50;
-/** Messages of one author that follow each other faster stand under one name. */
+/** Messages of one author that follow each other within this time appear under one name. */
 const GROUP_MS = 5 * 60_000;
 
 export interface ChatViewProps {
@@ -106,12 +106,12 @@ function continuesGroup(message: ChatMessage, previous: ChatMessage | undefined)
   );
 }
 
-/** A composer for something else starts anew. */
+/** A composer for another target starts empty. */
 function targetKey(target: ComposerTarget | undefined): string {
   return target ? `${target.kind} ${target.message.id}` : "new";
 }
 
-/** What was there stays until the next window has arrived. */
+/** The old value stays until the next window has arrived. */
 function useHeld<Value>(value: Value, hold: boolean): Value {
   const held = useRef(value);
   if (!hold) held.current = value;

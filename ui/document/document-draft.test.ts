@@ -6,7 +6,7 @@ import type { Draft, DraftStore } from "./draft-store.ts";
 
 const NOTHING: DocumentChange = { inserted: [], updated: [], deleted: [], unchanged: 0 };
 
-/** Keeps drafts as the browser does. */
+/** Stores drafts as the browser does. */
 function fakeStore(kept?: Draft): DraftStore & { kept: Draft | undefined } {
   const store = {
     kept,
@@ -20,7 +20,7 @@ function fakeStore(kept?: Draft): DraftStore & { kept: Draft | undefined } {
 }
 const draftOf = (document: DocumentPort, store = fakeStore()) => createDocumentDraft(document, store);
 
-/** A document that takes edits as the server does. */
+/** A document that applies edits as the server does. */
 function fakeDocument(content: string) {
   const document = {
     content,
@@ -85,7 +85,7 @@ test("[draft] only lines that both changed are decided on; what others wrote els
     await draft.settle([choice]);
     expect([draft.text.value, document.content]).toEqual([settled[choice], settled[choice]]);
     expect([draft.conflicts.value, draft.dirty.value, document.replaced]).toEqual([[], false, 0]);
-    // What was given up was saved before it was.
+    // The draft was saved before it was given up.
     expect(document.history.some((content) => content.includes("mine"))).toBe(true);
   }
 });
@@ -169,7 +169,7 @@ test("[draft] readings that overtake each other while a save is under way settle
   const draft = draftOf({
     ...document,
     edit: (edits) => document.edit(edits),
-    // The first readings of a bundle take longest.
+    // The first read of a bundle takes longest.
     read: async () => {
       const content = document.content;
       await Bun.sleep(delayMs--);

@@ -1,4 +1,4 @@
-/** A document while somebody writes in it and others may write in it too. */
+/** A document that somebody is editing while others may edit it too. */
 import { type ReadonlySignal, signal } from "@preact/signals";
 import { ApiError } from "../api/api-client.ts";
 import type { DocumentChange, TextEdit } from "../api/editor-api.ts";
@@ -14,44 +14,47 @@ export interface DocumentPort {
 }
 
 export interface DocumentDraft {
-  /** What stands in the field; undefined until the document has been read. */
+  /** The text in the field; undefined until the document has been read. */
   text: ReadonlySignal<string | undefined>;
-  /** Something is not saved. */
+  /** Whether something is unsaved. */
   dirty: ReadonlySignal<boolean>;
   /** Others changed the document since the draft began to differ from it. */
   behind: ReadonlySignal<boolean>;
   /** What the last save did. */
   saved: ReadonlySignal<DocumentChange | undefined>;
-  /** When what stands in the field was kept, if it is a draft that was left unsaved and taken up again. */
+  /** When the text in the field was stored, if it is an unsaved draft that was restored. */
   keptAt: ReadonlySignal<Date | undefined>;
-  /** Lines that others changed otherwise: the draft is saved once they are settled. */
+  /** Lines that others changed differently: the draft is saved once these conflicts are resolved. */
   conflicts: ReadonlySignal<readonly LineConflict[]>;
   write(text: string): void;
-  /** Reads the document again: taken over where nothing is unsaved. */
+  /** Reads the document again; takes it over if nothing is unsaved. */
   reload(): Promise<void>;
-  /** Saves what differs; what others changed elsewhere in the document stays. */
+  /** Saves the differences; changes by others elsewhere in the document stay. */
   save(): Promise<void>;
   /**
-   * Saves with the conflicts decided one by one. What is given up stays in the history: theirs is there, and mine is
-   * saved on the way.
+   * Saves with each conflict decided. A version that is given up stays in the history: theirs is there already, and mine
+   * is saved first.
    */
   settle(choices: readonly Choice[]): Promise<void>;
-  /** Gives the draft up for the document. */
+  /** Replaces the draft by the document. */
   discard(): void;
-  /** Nobody looks any more: what is not saved is kept. */
+  /** Called when the view is left: stores what is unsaved. */
   leave(): void;
 }
 
-/** Undefined where sending the whole document is no more than sending the edits. */
+/** Returns undefined where the edits would be no shorter than the whole document. */
 function lightEdits(base: string, draft: string): TextEdit[] | undefined {
   const edits = textEdits(base, draft);
   const length = edits?.reduce((sum, { oldText, newText }) => sum + oldText.length + newText.length, 0) ?? 0;
   return length > draft.length + EDIT_ALLOWANCE ? undefined : edits;
 }
 
-/** Characters by which edits may be longer than the document: they alone keep what is written elsewhere. */
+/**
+ * Characters by which the edits may be longer than the document, because only edits preserve what others write elsewhere
+ * in it.
+ */
 const EDIT_ALLOWANCE = 50_000;
-/** A document that changes so often while it is saved is left for the next save. */
+/** If the document changes this many times during a save, it is left for the next save. */
 const SAVE_ATTEMPTS = 5;
 
 const LOST_PLACE = new Set(["markdown.no_match", "markdown.ambiguous_match", "markdown.overlapping_edits"]);
@@ -63,12 +66,12 @@ export function createDocumentDraft(port: DocumentPort, store: DraftStore): Docu
   const conflicts = signal<readonly LineConflict[]>([]);
   const saved = signal<DocumentChange | undefined>(undefined);
   const keptAt = signal<Date | undefined>(undefined);
-  /** The document the draft was begun from, and as it was when last read. */
+  /** The document on which the draft is based, and the document as last read. */
   let base = "";
   let latest = "";
   let reads = 0;
   let newestRead = 0;
-  /** A save found lines that both changed. */
+  /** A save found lines that both sides changed. */
   let stuck = false;
   let restoring: Promise<void> | undefined;
 
@@ -101,7 +104,7 @@ export function createDocumentDraft(port: DocumentPort, store: DraftStore): Docu
   async function readLatest(): Promise<void> {
     const read = ++reads;
     const content = await port.read();
-    // An answer that was overtaken is older than what is here.
+    // A later read was answered first, so this answer is older than what is here.
     if (read < newestRead) return;
     newestRead = read;
     latest = content;
@@ -119,7 +122,7 @@ export function createDocumentDraft(port: DocumentPort, store: DraftStore): Docu
   async function finish(sent: string, change: DocumentChange): Promise<void> {
     saved.value = change;
     await readLatest();
-    // What was typed while the save was under way is a draft of the document as it is now.
+    // What was typed during the save is now a draft based on the saved document.
     if (text.peek() === sent) takeOver(latest);
     else {
       base = sent;
@@ -127,7 +130,7 @@ export function createDocumentDraft(port: DocumentPort, store: DraftStore): Docu
     }
   }
 
-  /** Writes the draft over its base. Throws one of `LOST_PLACE` where the document is not the base any more. */
+  /** Writes the draft over its base. Throws one of `LOST_PLACE` when the document no longer equals the base. */
   async function writeOut(draft: string): Promise<DocumentChange> {
     const edits = lightEdits(base, draft);
     if (edits !== undefined) return await port.edit(edits);
@@ -150,7 +153,7 @@ export function createDocumentDraft(port: DocumentPort, store: DraftStore): Docu
     }
   }
 
-  /** Makes the draft one of the document as it is now. False where both changed the same lines. */
+  /** Rebases the draft onto the latest document. Returns false when both changed the same lines. */
   function moveToLatest(): boolean {
     const draft = text.peek() ?? latest;
     const merge = mergeLines(base, draft, latest);

@@ -1,4 +1,4 @@
-/** A document as markdown: written on one side, read on the other, saved as the edits that were made. */
+/** A document as markdown: edited on one side, shown on the other, saved as edits. */
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { type AnyRecord, type ApiError, toApiError } from "../api/api-client.ts";
@@ -128,7 +128,7 @@ function describeChange({ inserted, updated, deleted, unchanged }: DocumentChang
   return `Saved: ${done.length > 0 ? done.join(", ") : "nothing to write"}, ${unchanged} unchanged`;
 }
 
-/** Says that what stands in the field was left unsaved before. */
+/** Tells the user that the text in the field is an unsaved draft from earlier. */
 function KeptNote({ draft }: { draft: DocumentDraft }) {
   const keptAt = draft.keptAt.value;
   if (!keptAt) return null;
@@ -171,7 +171,7 @@ function Writer(props: { draft: DocumentDraft; text: string; onSave: () => void 
   );
 }
 
-/** Where the caret belongs after a text was replaced: it stays before or after what changed. */
+/** Where the caret belongs after the text was replaced: it stays before or after the changed part. */
 function moveCaret(before: string, after: string, caret: number): number {
   let same = 0;
   while (same < Math.min(before.length, after.length) && before[same] === after[same]) same++;
@@ -197,7 +197,7 @@ function Preview({ text, spaceId }: { text: string; spaceId: string }) {
   );
 }
 
-/** What is not saved is kept when the place is left; the browser asks before the page is. */
+/** Leaving the view keeps what is unsaved; before the page itself is left, the browser asks. */
 function useUnsavedGuard(draft: DocumentDraft): void {
   useEffect(() => {
     addEventListener("pagehide", draft.leave);

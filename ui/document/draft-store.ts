@@ -1,10 +1,10 @@
-/** Text that was typed and not saved, kept in the browser until it is: leaving the place where it was typed loses nothing. */
+/** Keeps unsaved text in the browser until it is saved, so that leaving the view loses nothing. */
 import { tabLock } from "../stream/hub-locks.ts";
 import { TAB } from "../stream/tab-id.ts";
 
 export interface Draft {
   text: string;
-  /** The document it was begun from. */
+  /** The document on which it is based. */
   base: string;
 }
 
@@ -13,18 +13,18 @@ interface KeptDraft extends Draft {
 }
 
 export interface DraftStore {
-  /** The draft of this tab, or the newest of a tab that is no more. */
+  /** The draft of this tab, or else the newest draft of a closed tab. */
   load(): Promise<KeptDraft | undefined>;
-  /** Keeps it soon; undefined: there is none any more. */
+  /** Stores the draft soon; undefined: there is no draft any more. */
   keep(draft: Draft | undefined): void;
-  /** Keeps it now. */
+  /** Stores it now. */
   flush(): void;
 }
 
 const PREFIX = "svc draft";
 const KEEP_DELAY_MS = 300;
 
-/** What the browser has no room for is kept as long as the page stands. */
+/** Drafts for which the browser has no room live as long as the page. */
 const textByKey = new Map<string, string>();
 
 export function createDraftStore(objectId: string): DraftStore {
@@ -61,7 +61,7 @@ export function createDraftStore(objectId: string): DraftStore {
   };
 }
 
-/** Drafts of an object whose tabs are no more: what another tab is writing is that tab's. */
+/** Drafts of an object that closed tabs left. A draft of an open tab belongs to that tab. */
 async function orphans(objectId: string): Promise<[key: string, draft: KeptDraft][]> {
   const prefix = `${PREFIX} ${objectId} `;
   const keys = Object.keys(localStorage).filter((key) => key.startsWith(prefix));

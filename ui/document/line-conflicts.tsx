@@ -1,4 +1,4 @@
-/** Lines that two people changed otherwise: both versions, and what is to stay of each. */
+/** Lines that two people changed differently: shows both versions and lets the user choose for each. */
 import { useSignal } from "@preact/signals";
 import type { FormAction } from "../parts/form-action.ts";
 import type { DocumentDraft } from "./document-draft.ts";
@@ -13,7 +13,7 @@ const CHOICES: readonly (readonly [Choice, string])[] = [
 export function LineConflicts({ draft, saving }: { draft: DocumentDraft; saving: FormAction }) {
   const conflicts = draft.conflicts.value;
   if (conflicts.length === 0) return null;
-  // Other conflicts are other choices.
+  // A new set of conflicts starts with new choices.
   return <Settlement key={JSON.stringify(conflicts)} conflicts={conflicts} draft={draft} saving={saving} />;
 }
 
@@ -41,7 +41,7 @@ function Settlement({ conflicts, draft, saving }: SettlementProps) {
       </p>
       {conflicts.map((conflict, index) => (
         <ConflictField
-          // A conflict is its place among the others.
+          // A conflict is identified by its place among the others.
           key={index}
           number={index + 1}
           conflict={conflict}

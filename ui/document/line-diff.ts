@@ -5,14 +5,14 @@ const MAX_PAIRS = 1_000_000;
 /** With more places than this, everything between the first and the last is one edit. */
 const MAX_HUNKS = 50;
 
-/** A run of lines `[from, to)` that is to be replaced, by `added` lines more than there are (or fewer). */
+/** A run of lines `[from, to)` to be replaced; the replacement has `added` lines more than the run (or fewer). */
 export interface Hunk {
   from: number;
   to: number;
   added: number;
 }
 
-/** The runs of `oldLines` that `newLines` has otherwise, in order; between them lines are the same. */
+/** The runs of `oldLines` that differ in `newLines`, in order; the lines between them are the same. */
 export function differingRuns(oldLines: readonly string[], newLines: readonly string[]): Hunk[] {
   let start = 0;
   while (start < Math.min(oldLines.length, newLines.length) && oldLines[start] === newLines[start]) start++;
@@ -29,7 +29,7 @@ export function differingRuns(oldLines: readonly string[], newLines: readonly st
   return runs.length > MAX_HUNKS ? whole : runs;
 }
 
-/** What lies between the common lines. */
+/** The runs between the common lines. */
 function gaps(common: readonly [number, number][], start: number, oldEnd: number, newEnd: number): Hunk[] {
   const runs: Hunk[] = [];
   let [from, newFrom] = [start, start];

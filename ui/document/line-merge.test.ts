@@ -70,7 +70,7 @@ test("[merge] random changes: with theirs unchanged the result is mine, and the 
     expect(mergeLines(b, b, t).resolve([])).toBe(t);
     const merge = mergeLines(b, m, t);
     if (merge.conflicts.length > 0) continue;
-    // Without conflicts it does not matter who is who.
+    // Without conflicts it does not matter which side is mine.
     expect(mergeLines(b, t, m).resolve([])).toBe(merge.resolve([]));
   }
 });

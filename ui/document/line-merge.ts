@@ -1,9 +1,9 @@
-/** What two people made of one text, put together line by line. */
+/** Merges two people's versions of one text, line by line. */
 import { differingRuns, type Hunk } from "./line-diff.ts";
 
 export type Choice = "mine" | "theirs" | "both";
 
-/** Lines that both changed, and not to the same. */
+/** Lines that both changed to different texts. */
 export interface LineConflict {
   readonly mine: string;
   readonly theirs: string;
@@ -11,7 +11,10 @@ export interface LineConflict {
 
 export interface Merge {
   readonly conflicts: readonly LineConflict[];
-  /** The text with what either changed alone, and each conflict decided. A conflict without a choice is `mine`. */
+  /**
+   * The text with the changes that only one side made, and with each conflict decided. A conflict without a choice is
+   * `mine`.
+   */
   resolve(choices: readonly (Choice | undefined)[]): string;
 }
 
@@ -22,7 +25,9 @@ interface Conflict {
 
 type Part = readonly string[] | Conflict;
 
-/** Changes that touch without overlapping are both taken; only what overlaps, or stands at one place, is a conflict. */
+/**
+ * Changes that touch without overlapping are both applied; only changes that overlap, or insert at one place, conflict.
+ */
 export function mergeLines(base: string, mine: string, theirs: string): Merge {
   const baseLines = base.split("\n");
   const sides = { mine: sideOf(baseLines, mine), theirs: sideOf(baseLines, theirs) };
@@ -58,7 +63,7 @@ function sameLines(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((line, index) => line === b[index]);
 }
 
-/** A run of the base's lines that somebody changed, with the number of hunks of each in it. */
+/** A run of the base's lines that at least one side changed, with the number of hunks of each side in it. */
 interface Region {
   from: number;
   to: number;
@@ -66,7 +71,7 @@ interface Region {
   theirs: number;
 }
 
-/** One person's text, handed out region by region, in order. */
+/** One side's text, read region by region, in order. */
 function sideOf(baseLines: readonly string[], text: string) {
   const lines = text.split("\n");
   const hunks = differingRuns(baseLines, lines).flatMap(lineByLine);
@@ -74,7 +79,7 @@ function sideOf(baseLines: readonly string[], text: string) {
   let shift = 0;
   return {
     hunks,
-    /** Its lines of a region that holds its next `count` hunks. */
+    /** Its lines of a region that contains its next `count` hunks. */
     take({ from, to }: Region, count: number): string[] {
       const start = from + shift;
       for (const { added } of hunks.slice(next, next + count)) shift += added;
@@ -84,7 +89,10 @@ function sideOf(baseLines: readonly string[], text: string) {
   };
 }
 
-/** Where as many lines stand as before, each stands for the one it replaced: a neighbour's change is not in conflict. */
+/**
+ * Where the number of lines stays the same, each line replaces one line, so that a change to its neighbour does not
+ * conflict.
+ */
 function lineByLine(hunk: Hunk): Hunk[] {
   if (hunk.added !== 0) return [hunk];
   return Array.from({ length: hunk.to - hunk.from }, (_, nth) => ({
@@ -94,7 +102,7 @@ function lineByLine(hunk: Hunk): Hunk[] {
   }));
 }
 
-/** The hunks of both, those that overlap joined. */
+/** The hunks of both sides; those that overlap are joined. */
 function regions(mine: readonly Hunk[], theirs: readonly Hunk[]): Region[] {
   const hunks = [
     ...mine.map(({ from, to }) => ({ from, to, mine: 1, theirs: 0 })),

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { textEdits } from "./text-edits.ts";
 
-/** What the server does with edits: each matches once in the text as it was. */
+/** Applies edits as the server does: each matches once in the original text. */
 function apply(text: string, edits: readonly { oldText: string; newText: string }[]): string {
   const spots = edits.map(({ oldText, newText }) => {
     const at = text.indexOf(oldText);

@@ -1,13 +1,13 @@
 /**
- * The difference between two texts as edits that can be applied to a third: each names the text it replaces, with as
- * many lines around it as it takes to be found exactly once.
+ * The difference between two texts as edits that can be applied to a third. Each edit names the text it replaces, with
+ * enough lines around it to occur exactly once.
  */
 import type { TextEdit } from "../api/editor-api.ts";
 import { differingRuns, type Hunk } from "./line-diff.ts";
 
 /**
- * Edits that make `after` of `before`, each matching once in `before` and none touching another; empty if the texts
- * are equal. Undefined if `before` has no line to hold on to.
+ * Edits that turn `before` into `after`; each matches once in `before`, and no two touch. Empty if the texts are equal.
+ * Undefined if `before` has no line that could identify a place.
  */
 export function textEdits(before: string, after: string): TextEdit[] | undefined {
   if (before === after) return [];
@@ -27,11 +27,14 @@ export function textEdits(before: string, after: string): TextEdit[] | undefined
   return edits.every(({ oldText }) => oldText !== "") ? edits : undefined;
 }
 
-/** Takes lines around a hunk in until what it replaces is found once, and a line is left on both sides. */
+/**
+ * Adds lines around a hunk until the text it replaces occurs exactly once, and both that text and its replacement have a
+ * line.
+ */
 function grow({ from, to, added }: Hunk, oldLines: readonly string[], before: string): Hunk {
   const isEnough = () =>
     to > from && to - from + added > 0 && countOf(oldLines.slice(from, to).join("\n"), before) === 1;
-  // Ever longer steps: in a text that repeats itself, single ones would search it once for every line.
+  // The steps grow, because in a repetitive text single steps would search it once for every line.
   for (let step = 1; !isEnough() && to - from < oldLines.length; step *= 2) {
     from = Math.max(0, from - step);
     if (!isEnough()) to = Math.min(oldLines.length, to + step);
@@ -39,7 +42,7 @@ function grow({ from, to, added }: Hunk, oldLines: readonly string[], before: st
   return { from, to, added };
 }
 
-/** Hunks in order that overlap become one, as do neighbours: they would share the line break between them. */
+/** Joins overlapping hunks, and also neighbours, because they would share the line break between them. */
 function mergeTouching(hunks: readonly Hunk[]): Hunk[] {
   const merged: Hunk[] = [];
   for (const hunk of hunks) {

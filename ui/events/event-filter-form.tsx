@@ -4,7 +4,7 @@ import { TextField } from "../parts/text-field.tsx";
 import { route, setParams } from "../state/router.ts";
 import { readEventFilter } from "./event-filter.ts";
 
-/** Which events are shown; kept in the address. */
+/** Chooses which events are shown; the choice is kept in the address. */
 export function EventFilterForm() {
   const filter = readEventFilter(route.peek().params);
   const scope = useSignal<string>(filter.scope);

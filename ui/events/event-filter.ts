@@ -1,8 +1,8 @@
-/** Which events are listened to, as the address holds it. */
+/** The filter for events, as the address holds it. */
 import type { EventScope } from "../../src/protocol/event.ts";
 
 export interface EventFilter {
-  /** Empty: whatever comes without asking for a space. */
+  /** Empty: every scope that needs no space. */
   scope: EventScope | "";
   spaceId: string;
   /** Exact types or `x.*`, separated by commas. */
@@ -20,7 +20,7 @@ export function readEventFilter(params: URLSearchParams): EventFilter {
   };
 }
 
-/** The stream of the events that a filter lets through. */
+/** The path of a stream of the events that match a filter. */
 export function eventStreamPath(filter: EventFilter): string {
   const query = new URLSearchParams();
   if (filter.scope !== "") query.append("scope", filter.scope);

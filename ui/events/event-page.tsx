@@ -1,4 +1,4 @@
-/** The event bus as it happens: nothing of it is kept, so the log begins when the page is opened. */
+/** The event bus, live. Events are not stored, so the log begins when the page is opened. */
 import { useSignal } from "@preact/signals";
 import type { BusEvent } from "../api/bus-api.ts";
 import { ErrorNote } from "../parts/error-note.tsx";

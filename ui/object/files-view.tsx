@@ -11,7 +11,7 @@ import { useStream } from "../stream/stream.ts";
 export interface FilesViewProps {
   spaceId: string;
   objectId: string;
-  /** The object's own row: with its changes the list is read again. */
+  /** The object's own row: when it changes, the list is read again. */
   row: AnyRecord;
 }
 
@@ -54,7 +54,7 @@ function Attach({ api, onDone }: { api: FileApi; onDone: () => Promise<void> }) 
           await api.attach(file);
         }
       } finally {
-        // The same file may be chosen again.
+        // This allows choosing the same file again.
         field.value = "";
         await onDone();
       }

@@ -1,4 +1,4 @@
-/** The changes of an object, newest first; each opens to what it changed. */
+/** The changes of an object, newest first; opening one shows what it changed. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { HistoryChange, HistoryPage, HistoryRecordDiff } from "../../src/protocol/history.ts";
@@ -14,7 +14,7 @@ import { useLoaded } from "../state/use-loaded.ts";
 export interface HistoryViewProps {
   spaceId: string;
   objectId: string;
-  /** The object's own row: with every change the list begins anew. */
+  /** The object's own row: when it changes, the list is read from the beginning. */
   row: AnyRecord;
 }
 

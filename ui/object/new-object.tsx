@@ -7,7 +7,7 @@ import { useFormAction } from "../parts/form-action.ts";
 import { go } from "../state/router.ts";
 import { useLoaded } from "../state/use-loaded.ts";
 
-/** Kinds every space offers, by the type that makes them. */
+/** Kinds that every space offers, by the type that defines them. */
 const KINDS: readonly (readonly [type: string, title: string])[] = [
   ["page", "Document"],
   ["chat", "Chat"],

@@ -1,4 +1,4 @@
-/** An object's name and types; the name can be changed in place, the object deleted. */
+/** An object's name and types. The name can be changed in place, and the object can be deleted. */
 import { useSignal } from "@preact/signals";
 import { type AnyRecord, api } from "../api/api-client.ts";
 import { objectName, objectTitle, objectTypes, TYPE_MARKER } from "../api/object-row.ts";

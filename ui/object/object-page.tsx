@@ -55,7 +55,7 @@ export function ObjectPage({ spaceId, objectId, view }: ObjectPageProps) {
   );
 }
 
-/** What an object can be looked at as; the first is shown unless the address says otherwise. */
+/** The views of an object; the first is shown unless the address names another. */
 function viewsOf(row: AnyRecord): { name: string; title: string }[] {
   const types = objectTypes(row);
   const { unread } = chatCounters(row);

@@ -1,16 +1,16 @@
-/** A button for what cannot be taken back: the first press asks, the second does it. */
+/** A button for what cannot be undone: the first press asks, the second does it. */
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 
 export interface ConfirmButtonProps {
   label: string;
-  /** What the second press says. */
+  /** The label for the second press. */
   question: string;
   disabled?: boolean;
   onConfirm: () => void;
 }
 
-/** The question has to have been readable for so long, without a press, before a press answers it. */
+/** The question must have been visible for this long, without a press, before a press confirms it. */
 const READ_MS = 600;
 
 export function ConfirmButton({ label, question, disabled = false, onConfirm }: ConfirmButtonProps) {
@@ -21,7 +21,10 @@ export function ConfirmButton({ label, question, disabled = false, onConfirm }: 
     clearTimeout(timer.current);
     asked.value = readable.value = false;
   };
-  /** A double click, or a key that is held, asks and answers nothing: the question stands where the pointer is. */
+  /**
+   * A double click, or a key that is held, opens the question but does not confirm it, because the question appears under
+   * the pointer.
+   */
   const ask = () => {
     clearTimeout(timer.current);
     asked.value = true;

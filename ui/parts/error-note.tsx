@@ -1,6 +1,6 @@
 import type { ApiError } from "../api/api-client.ts";
 
-/** A fault as the server tells it: code, message and details. */
+/** An error as the server reports it: code, message and details. */
 export function ErrorNote({ error }: { error: ApiError | undefined }) {
   if (!error) return null;
   return (

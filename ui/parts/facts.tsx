@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 
-/** A list of terms and what they are; entries without a value are left out. */
+/** A list of terms and their values; entries without a value are omitted. */
 export function Facts({ entries }: { entries: readonly (readonly [term: string, value: ComponentChildren])[] }) {
   return (
     <dl class="facts">

@@ -1,11 +1,11 @@
-/** One running action of a form: whether it is under way and why the last one failed. */
+/** The running action of a form: whether it is under way, and why the last one failed. */
 import { useSignal } from "@preact/signals";
 import { type ApiError, toApiError } from "../api/api-client.ts";
 
 export interface FormAction {
   busy: boolean;
   error: ApiError | undefined;
-  /** Runs `action` unless one is running; its failure becomes `error`. */
+  /** Runs `action` unless one is running; a failure becomes `error`. */
   run: (action: () => Promise<void>) => void;
 }
 

@@ -3,7 +3,7 @@ import type { StreamState } from "../stream/stream.ts";
 
 const STATES = { connecting: "Loading", live: "Live", retrying: "Reconnecting", refused: "Refused" } as const;
 
-/** Whether what is shown follows the server, and a word about it. */
+/** Shows whether the content follows the server, with a text beside it. */
 export function LiveLine({ state, children }: { state: StreamState; children?: ComponentChildren }) {
   return (
     <p class="live-line" role="status">

@@ -1,4 +1,4 @@
-/** Markdown for reading. Nothing of it becomes HTML: raw HTML is shown as text, and no image is fetched. */
+/** Renders markdown for reading. None of it becomes HTML: raw HTML is shown as text, and no image is fetched. */
 import { lexer, type MarkedToken, type Token, type Tokens } from "marked";
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
@@ -7,7 +7,7 @@ import { readLinkTarget } from "./link-target.ts";
 
 export interface MarkdownViewProps {
   text: string;
-  /** Where links to objects lead. */
+  /** The space to which links to objects lead. */
   spaceId: string;
 }
 
@@ -72,7 +72,7 @@ function Piece({ token, spaceId }: PieceProps): VNode | null {
 }
 
 function Heading({ depth, children }: { depth: number; children: ComponentChildren }) {
-  // The page has an h1 and h2 of its own; what is written here stands below them.
+  // The page has its own h1 and h2, so headings of the document start below them.
   const Tag = `h${Math.min(depth + 1, 6)}` as "h2";
   return <Tag class={`level-${depth}`}>{children}</Tag>;
 }
@@ -129,7 +129,7 @@ function SafeLink(props: { target: string; spaceId: string; content: ComponentCh
 
 const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: "\u00a0" };
 
-/** Markdown has HTML's entities; the lexer leaves them as they are written. */
+/** Markdown allows HTML entities, and the lexer leaves them unchanged. */
 function unescapeEntities(text: string): string {
   return text.replace(/&(?:#(\d{1,7})|(\w+));/g, (whole, code: string | undefined, name: string | undefined) => {
     if (name !== undefined) return ENTITIES[name] ?? whole;

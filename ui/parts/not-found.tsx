@@ -1,6 +1,6 @@
 import { href } from "../state/router.ts";
 
-/** For an address that leads nowhere. `to`: where to go instead. */
+/** Shown for an address that leads nowhere. `to`: where to go instead. */
 export function NotFound({ to, label }: { to: readonly string[]; label: string }) {
   return (
     <div class="empty">

@@ -1,4 +1,4 @@
-/** Who wrote something, in words: oneself, a name, or the end of an account id. */
+/** The author of something, in words: oneself, a name, or the end of an account id. */
 import { computed } from "@preact/signals";
 import { contacts, health } from "../state/session.ts";
 

@@ -1,4 +1,4 @@
-/** Which scope an event has or is wanted from, and with scope space which space. */
+/** Fields for the scope of an event or a filter, and for its space if the scope is space. */
 import type { Signal } from "@preact/signals";
 import { spaces } from "../state/session.ts";
 import { spaceTitle } from "./space-title.ts";
@@ -8,7 +8,7 @@ export interface ScopeFieldsProps {
   id: string;
   scope: Signal<string>;
   spaceId: Signal<string>;
-  /** What choosing no scope means; absent where one has to be chosen. */
+  /** The label for no scope; absent where a scope must be chosen. */
   anyScope?: string;
 }
 

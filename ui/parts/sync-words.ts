@@ -1,4 +1,4 @@
-/** How a space is kept in step, in words for people. */
+/** The sync state of a space, in words for people. */
 import type { P2pDebug, P2pState, SpaceSyncStatus, SyncState } from "../../src/protocol/sync.ts";
 
 export const STATE_WORDS: Readonly<Record<SyncState, string>> = {

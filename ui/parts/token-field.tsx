@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 
-/** A token to hand on: shown whole, copied at a press; absent where only another device of the account holds it. */
+/** A token to pass on: shown in full and copied with a press; absent where only another device of the account has it. */
 export function TokenField({ label, token }: { label: string; token: string | undefined }) {
   const copied = useSignal(false);
   if (token === undefined) return <p class="faint">{label}: its token is on the device of who made it.</p>;

@@ -1,4 +1,4 @@
-/** One dataset: its fields, of which kind they are, and who may change them. */
+/** One dataset: its fields, their kinds, and who may change them. */
 import type { JsonObject } from "../../src/protocol/json.ts";
 import type { DatasetItem } from "../api/api-client.ts";
 
@@ -25,7 +25,7 @@ function describeField(name: string, schema: JsonObject): string {
   return [...kind, name === "id" || scope === "derived" ? undefined : whoChanges(schema)].filter(Boolean).join(", ");
 }
 
-/** An instant is an object of its own kind: `{$date}`. */
+/** An instant is an object with its own kind: `{$date}`. */
 const kindOf = (schema: JsonObject) => (fieldsOf(schema)["$date"] === undefined ? schema["type"] : "datetime");
 
 const fieldsOf = (schema: JsonObject) => (schema["properties"] ?? {}) as Record<string, JsonObject>;
@@ -33,7 +33,7 @@ const fieldsOf = (schema: JsonObject) => (schema["properties"] ?? {}) as Record<
 function whoChanges(schema: JsonObject): string | undefined {
   if (schema["x-stamp"] !== undefined) return "set by the server";
   if (schema["x-mutable-by"] === "any") return undefined;
-  // A group says it of each of its values.
+  // In a group, each value says who may change it.
   if (Object.values(fieldsOf(schema)).some((value) => value["x-mutable-by"] !== undefined)) return undefined;
   return schema["x-mutable-by"] === "author"
     ? "changed by its record's author alone"

@@ -15,14 +15,14 @@ export interface Column {
 
 export interface LiveTableProps {
   caption: string;
-  /** Path of the query endpoint; its `/subscribe` is followed. */
+  /** Path of the query endpoint; the table follows its `/subscribe`. */
   path: string;
-  /** What the body holds besides filter, sort and limit. */
+  /** The fields of the body besides filter, sort and limit. */
   target: Pick<QueryBody, "objectId" | "dataset">;
   defaultSort: string;
-  /** Undefined: columns are made from the records' own fields. */
+  /** Undefined: the columns come from the records' own fields. */
   columns?: readonly Column[];
-  /** What can be done with a record; stands beside its JSON. */
+  /** Actions on a record, shown beside its JSON. */
   actions?: (record: AnyRecord) => ComponentChildren;
 }
 
@@ -99,7 +99,7 @@ function RecordTable(props: RecordTableProps) {
   );
 }
 
-/** The id and the fields that most of the first records have; system fields are in the JSON. */
+/** The id and the fields that most of the first records have; system fields are shown only in the JSON. */
 function fieldColumns(records: readonly AnyRecord[]): Column[] {
   const counts = new Map<string, number>();
   for (const record of records.slice(0, 50)) {

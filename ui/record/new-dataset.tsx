@@ -1,4 +1,4 @@
-/** A form for a type with a dataset of its own, whose records may hold any fields. */
+/** A form for a type with its own dataset, whose records may hold any fields. */
 import { useSignal } from "@preact/signals";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { typeApi } from "../api/type-api.ts";
@@ -71,13 +71,13 @@ const CHOICES: readonly (readonly [MutableBy, string])[] = [
   ["never", "nobody: it is written once (never)"],
 ];
 
-/** Whose record it is has to be known where only its author changes it. */
+/** Where only a record's author may change it, the author must be a field. */
 function fieldsOf(mutableBy: MutableBy): JsonObject[] {
   const title = { key: "title", kind: "string", mutableBy };
   return mutableBy === "author" ? [title, { key: "creator", kind: "string", stamp: "creator" }] : [title];
 }
 
-/** A name as datasets and types may have it: `[a-z0-9_][a-z0-9_-]{0,63}`. */
+/** Converts a name to one that datasets and types may have: `[a-z0-9_][a-z0-9_-]{0,63}`. */
 function toSlug(name: string): string {
   const slug = name
     .trim()

@@ -1,4 +1,4 @@
-/** A new record of a dataset, or new fields for one that is there, as JSON. */
+/** A form, as JSON, for a new record of a dataset or for new fields of an existing one. */
 import { useSignal } from "@preact/signals";
 import type { Json, JsonObject } from "../../src/protocol/json.ts";
 import { ApiError, type DatasetItem } from "../api/api-client.ts";

@@ -1,4 +1,4 @@
-/** Filter, order and size of a list of records; kept in the address. */
+/** Filter, sort order and limit of a list of records; kept in the address. */
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { type ApiError, toApiError } from "../api/api-client.ts";
 import { ErrorNote } from "../parts/error-note.tsx";

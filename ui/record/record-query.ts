@@ -1,11 +1,11 @@
-/** A query as the address holds it and as the API takes it. */
+/** A query in the form of the address and in the form of the API. */
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { ApiError, type QueryBody } from "../api/api-client.ts";
 
 export interface QueryText {
   /** A Mongo-style filter in JSON, or empty. */
   filter: string;
-  /** Comma-separated paths, `-` before one that descends. */
+  /** Comma-separated paths, with `-` before a descending one. */
   sort: string;
   limit: string;
 }
@@ -21,7 +21,9 @@ export function readQueryText(params: URLSearchParams, defaultSort: string): Que
   };
 }
 
-/** The window asked for: always sorted and limited, so that it can be followed. Throws ApiError for bad JSON. */
+/**
+ * The query for the window; it is always sorted and limited, so that it can be followed. Throws ApiError for bad JSON.
+ */
 export function toQueryBody({ filter, sort, limit }: QueryText): QueryBody {
   const paths = sort.split(",").map((path) => path.trim());
   const count = Math.trunc(Number(limit));

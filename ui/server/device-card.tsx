@@ -1,4 +1,4 @@
-/** One device; this server's own can be renamed and given apps, another can be pruned. */
+/** One device. This server's own can be renamed and given apps; another can be pruned. */
 import { useSignal } from "@preact/signals";
 import { type Device, type DeviceList, deviceApi } from "../api/device-api.ts";
 import { ConfirmButton } from "../parts/confirm-button.tsx";

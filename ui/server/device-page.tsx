@@ -1,4 +1,4 @@
-/** The devices of the account, live: which are there, what they carry, which is active for what. */
+/** The devices of the account, live: which there are, their apps, and which is active for which app. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { type ApiError, toApiError } from "../api/api-client.ts";
@@ -13,7 +13,7 @@ export function DevicePage() {
   const list = useSignal<DeviceList | undefined>(undefined);
   const error = useSignal<ApiError | undefined>(undefined);
   const rows = live.records.value;
-  // The rows only say that something changed: who is active is the server's to judge.
+  // The rows only show that something changed; the server decides who is active.
   useEffect(() => {
     let current = true;
     deviceApi.list().then(
@@ -46,7 +46,7 @@ export function DevicePage() {
   );
 }
 
-/** This device first, the others by name. */
+/** Sorts this device first and the others by name. */
 function inOrder({ devices, self }: DeviceList): Device[] {
   const rank = ({ peerId }: Device) => (peerId === self ? 0 : 1);
   return devices.toSorted((a, b) => rank(a) - rank(b) || (a.name ?? "").localeCompare(b.name ?? ""));

@@ -1,4 +1,4 @@
-/** The local network as this device sees it: whether it can meet others there, and whom it has met. */
+/** The local network as this device sees it: whether it can find peers there, and which ones it has met. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { P2pDebug } from "../../src/protocol/sync.ts";

@@ -1,4 +1,4 @@
-/** Long work under way, kept up to date by its events; a poll drops what has expired. */
+/** Long work under way, updated by events; a poll drops expired entries. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { ProcessRow } from "../../src/protocol/event.ts";

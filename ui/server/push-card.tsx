@@ -1,4 +1,4 @@
-/** Whether messages written here reach phones, and what this account is told of by push. */
+/** Whether messages written here reach phones, and which messages notify this account by push. */
 import { call } from "../api/api-client.ts";
 import { ErrorNote } from "../parts/error-note.tsx";
 import { Facts } from "../parts/facts.tsx";

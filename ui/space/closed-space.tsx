@@ -1,4 +1,4 @@
-/** A space that is not open: why, since when, and what can be done about it. */
+/** A space that is not open: why, since when, and what the user can do about it. */
 import type { SpaceInfo } from "../../src/protocol/space.ts";
 import { displayValue } from "../parts/display-value.ts";
 import { isMe, personName } from "../parts/people.ts";
@@ -29,7 +29,7 @@ const WAITING: Partial<Record<SpaceInfo["status"], string>> = {
   one_to_one_declined: "You declined this space of two.",
 };
 
-/** In a sentence: what the space waits for, or who ended it and when. */
+/** One sentence: what the space waits for, or who ended it and when. */
 export function whyClosed(space: SpaceInfo): string {
   const { status, ended } = space;
   if (status !== "deleted" && status !== "guest_revoked") return WAITING[status] ?? "The space is not open here.";

@@ -2,11 +2,11 @@ import type { SearchHit } from "../../src/protocol/search.ts";
 
 export interface Piece {
   text: string;
-  /** It meets the query. */
+  /** Whether the piece matches the query. */
   marked: boolean;
 }
 
-/** A hit's text in pieces; its highlights count code points. */
+/** A hit's text in pieces; its highlights count in code points. */
 export function highlighted({ data, highlights }: Pick<SearchHit, "data" | "highlights">): Piece[] {
   const points = [...data];
   const pieces: Piece[] = [];

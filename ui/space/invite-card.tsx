@@ -1,4 +1,4 @@
-/** Ways into a space: an invite, direct adding, and the public read-only key. */
+/** Ways into a space: an invite, adding directly, and the public read-only key. */
 import { useSignal } from "@preact/signals";
 import type { MemberApi } from "../api/member-api.ts";
 import { ConfirmButton } from "../parts/confirm-button.tsx";
@@ -25,7 +25,7 @@ export function InviteCard({ api, isOwner }: { api: MemberApi; isOwner: boolean 
         class="inline-form"
         onSubmit={(event) => {
           event.preventDefault();
-          // One that is there is replaced only by who was asked.
+          // An existing invite is replaced only after the user confirms.
           if (invites.value?.length === 0) again(() => api.invite(permission.value));
         }}
       >

@@ -1,4 +1,4 @@
-/** Into a space of somebody else: by an invite, or by the other's account id for a space of two. */
+/** Joins somebody else's space by an invite, or starts a one-to-one space by the other's account id. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api } from "../api/api-client.ts";

@@ -1,4 +1,4 @@
-/** One member: who it is, what it may do, and what may be done about it. */
+/** One member: who it is, its permission, and the actions on it. */
 import { useSignal } from "@preact/signals";
 import type { Member } from "../../src/protocol/member.ts";
 import { type MemberApi, PERMISSIONS } from "../api/member-api.ts";

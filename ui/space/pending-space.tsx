@@ -1,4 +1,4 @@
-/** What can be done about a space that is not open yet. */
+/** Actions on a space that is not open yet. */
 import type { SpaceInfo } from "../../src/protocol/space.ts";
 import { joinApi } from "../api/member-api.ts";
 import { ErrorNote } from "../parts/error-note.tsx";

@@ -1,4 +1,4 @@
-/** Looks for words in a space: documents, messages, names and properties. */
+/** Searches a space for words: in documents, messages, names and properties. */
 import { useSignal } from "@preact/signals";
 import type { SearchHit } from "../../src/protocol/search.ts";
 import { searchSpace } from "../api/search-api.ts";
@@ -7,7 +7,7 @@ import { goWith, href, route } from "../state/router.ts";
 import { useLoaded } from "../state/use-loaded.ts";
 import { highlighted } from "./highlights.ts";
 
-/** What is looked for stands in the address. */
+/** The query is in the address. */
 const queryOf = () => route.value.params.get("q") ?? "";
 
 export function SearchBox({ spaceId }: { spaceId: string }) {
@@ -75,7 +75,7 @@ function Hit({ spaceId, hit, title }: { spaceId: string; hit: SearchHit; title: 
       <span class="tag">{SCOPE_WORDS[hit.scope] ?? hit.scope}</span>
       <p class="hit">
         {highlighted(hit).map(({ text, marked }, index) =>
-          // Pieces of a text that does not change.
+          // These are pieces of a text that does not change.
           marked ? <mark key={index}>{text}</mark> : <span key={index}>{text}</span>,
         )}
       </p>

@@ -1,4 +1,4 @@
-/** What is known about a space; its name can be changed, the space deleted or left. */
+/** Facts about a space. Its name can be changed; the space can be deleted or left. */
 import { useSignal } from "@preact/signals";
 import type { SpaceInfo } from "../../src/protocol/space.ts";
 import { api } from "../api/api-client.ts";

@@ -1,4 +1,4 @@
-/** Who is in a space, live; requests to join are answered and rights given here. */
+/** The members of a space, live; requests to join are answered and roles are given here. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Member } from "../../src/protocol/member.ts";
@@ -11,7 +11,7 @@ import { useStream } from "../stream/stream.ts";
 import { InviteCard } from "./invite-card.tsx";
 import { MemberRow } from "./member-row.tsx";
 
-/** Whose place in the space has ended. */
+/** Statuses of accounts that are no longer members. */
 const GONE = new Set(["removed", "declined", "canceled"]);
 
 export function SpaceMembers({ space }: { space: SpaceInfo }) {

@@ -1,4 +1,4 @@
-/** One space: its objects, its datasets, its members, how it is kept in step, and what is known about it. */
+/** One space: its objects, datasets and members, its sync state, and facts about it. */
 import { api } from "../api/api-client.ts";
 import { ObjectList } from "../object/object-list.tsx";
 import { ErrorNote } from "../parts/error-note.tsx";
@@ -14,13 +14,13 @@ import { SpaceAbout } from "./space-about.tsx";
 import { SpaceMembers } from "./space-members.tsx";
 import { SpaceSync } from "./space-sync.tsx";
 
-/** Beside the tabs: what the search box leads to. */
+/** Not a tab: the view of search results. */
 const SEARCH = "search";
 const TABS = ["objects", "datasets", "members", "sync", "about"] as const;
 
 export function SpacePage({ spaceId, tab }: { spaceId: string; tab: string }) {
   const { value: loaded, error } = useLoaded(() => api.space(spaceId), spaceId);
-  // What the list of all spaces says is newer, once the space is in it.
+  // Once the space is in the list of all spaces, that list is newer.
   const space = spaces.value?.find(({ id }) => id === spaceId) ?? loaded;
   if (error) return <ErrorNote error={error} />;
   if (!space) return <p class="faint">Loading…</p>;

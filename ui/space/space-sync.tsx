@@ -1,4 +1,4 @@
-/** Whether a space is elsewhere too, live, and what rounds with each peer brought. */
+/** Whether a space's data is elsewhere too, live, and what rounds with each peer brought. */
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { PeerCounters, SpaceDebug, SpaceSyncStatus, SyncState } from "../../src/protocol/sync.ts";
@@ -76,7 +76,7 @@ const ALARMS: Readonly<Record<SpaceDebug["alarms"][number]["kind"], string>> = {
   key: "Somebody who changed the members gave out a key that does not fit: some may not be able to read what is written.",
 };
 
-/** What is wrong with the ACL log, whoever did it. */
+/** Faults of the ACL log, whoever caused them. */
 function Alarms({ alarms }: Pick<SpaceDebug, "alarms">) {
   const kinds = [...new Set(alarms.map(({ kind }) => kind))];
   return kinds.map((kind) => (

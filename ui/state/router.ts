@@ -1,4 +1,4 @@
-/** The page's address: `#/spaces/<id>/objects?filter=…`. Everything a person would want to come back to is in it. */
+/** The page's address: `#/spaces/<id>/objects?filter=…`. It holds everything to which a person would want to return. */
 import { computed, signal } from "@preact/signals";
 
 export interface Route {
@@ -14,7 +14,7 @@ addEventListener("hashchange", () => {
   if (placeOf(location.hash) !== before) scrollTo(0, 0);
 });
 
-/** What is looked at, without the way it is looked at: a space's object, a section. */
+/** The part of an address that says what is viewed, without how: a space's object, a section. */
 function placeOf(address: string): string {
   return (address.split("?", 1)[0] ?? "").split("/").slice(0, 5).join("/");
 }
@@ -32,12 +32,12 @@ export function go(...segments: string[]): void {
   location.hash = href(...segments);
 }
 
-/** Goes to a place with parameters. */
+/** Opens a place with parameters. */
 export function goWith(params: Readonly<Record<string, string>>, ...segments: string[]): void {
   location.hash = `${href(...segments)}?${new URLSearchParams(params)}`;
 }
 
-/** Changes parameters of the present address; undefined and empty ones leave it. */
+/** Changes parameters of the current address; undefined and empty ones are removed. */
 export function setParams(change: Readonly<Record<string, string | undefined>>): void {
   const { segments, params } = route.peek();
   const next = new URLSearchParams(params);

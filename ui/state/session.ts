@@ -1,4 +1,4 @@
-/** What the page knows of the server: asked again every few seconds, and after whatever changes it. */
+/** The page's knowledge of the server: polled every few seconds, and read again after any action that changes it. */
 import { signal } from "@preact/signals";
 import type { IdentityInfo } from "../../src/protocol/identity.ts";
 import type { AuthStatus, Health } from "../../src/protocol/meta.ts";
@@ -10,11 +10,14 @@ const POLL_MS = 5000;
 export const health = signal<Health | undefined>(undefined);
 export const authStatus = signal<AuthStatus | undefined>(undefined);
 export const spaces = signal<readonly SpaceInfo[] | undefined>(undefined);
-/** The other accounts one shares spaces with. */
+/** The other accounts with which this account shares spaces. */
 export const contacts = signal<readonly IdentityInfo[]>([]);
-/** Why the last look at the server failed. */
+/** Why the last poll failed. */
 export const serverError = signal<ApiError | undefined>(undefined);
-/** A phrase that was just generated. It is held here alone and gone once its owner says it is written down. */
+/**
+ * A phrase that was just generated. It is held only here and dropped once its owner has confirmed that it is written
+ * down.
+ */
 export const newMnemonic = signal<string | undefined>(undefined);
 
 export async function refresh(): Promise<void> {
@@ -28,7 +31,7 @@ export async function refresh(): Promise<void> {
   }
 }
 
-/** Starts looking at the server while the page is visible. */
+/** Polls the server while the page is visible. */
 export function startPolling(): void {
   void refresh();
   setInterval(() => {

@@ -7,10 +7,10 @@ export interface Loaded<Value> {
   error: ApiError | undefined;
 }
 
-/** Loads once for each `key`; what arrives for an older key is dropped. */
+/** Loads once for each `key`; an answer for an older key is dropped. */
 export function useLoaded<Value>(load: () => Promise<Value>, key: string): Loaded<Value> {
   const loaded = useSignal<Loaded<Value>>({ value: undefined, error: undefined });
-  // The key says what `load` depends on.
+  // The key names everything on which `load` depends.
   useEffect(() => {
     let current = true;
     const settle = (next: Loaded<Value>) => {

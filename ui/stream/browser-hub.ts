@@ -1,7 +1,7 @@
 import { tabLock, untilGone } from "./hub-locks.ts";
 import { createStreamHub, type StreamHub } from "./stream-hub.ts";
 
-/** A hub with what a window or a worker of the browser has. */
+/** Makes a hub with the facilities of a browser window or worker. */
 export function browserHub(): StreamHub {
   return createStreamHub({
     fetch: (path, init) => fetch(path, init),

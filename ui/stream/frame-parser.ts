@@ -1,4 +1,4 @@
-/** Server-Sent Events as the server writes them, out of text that arrives in arbitrary pieces. */
+/** Parses Server-Sent Events in the server's spelling from text that arrives in arbitrary pieces. */
 import type { Json } from "../../src/protocol/json.ts";
 
 export interface Frame {
@@ -6,12 +6,12 @@ export interface Frame {
   data: Json;
 }
 
-/** Returns a function that takes the next piece of text and gives the frames it completes. Comments are dropped. */
+/** Returns a function that takes the next piece of text and returns the frames it completes. Comments are dropped. */
 export function createFrameParser(): (text: string) => Frame[] {
   let rest = "";
   return (text) => {
     rest += text;
-    // A CR at the end may be half of a CRLF.
+    // A CR at the end may be the first half of a CRLF.
     const usable = rest.endsWith("\r") ? rest.slice(0, -1) : rest;
     const blocks = usable.replaceAll("\r\n", "\n").split("\n\n");
     rest = (blocks.pop() ?? "") + rest.slice(usable.length);

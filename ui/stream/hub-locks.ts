@@ -1,11 +1,11 @@
-/** Locks that show who lives: their holders never let go, so that whoever gets one knows that its holder is no more. */
+/** Locks that show who is alive: a holder never releases its lock, so whoever gets it knows that the holder is gone. */
 
 /** Held by a tab. */
 export const tabLock = (tab: string): string => `svc tab ${tab}`;
 /** Held by the shared worker. */
 export const workerLock = (worker: string): string => `svc worker ${worker}`;
 
-/** Resolves when it is held. */
+/** Resolves when the lock is held. */
 export function holdUntilGone(lock: string): Promise<void> {
   return new Promise((resolve) => {
     void navigator.locks.request(lock, () => {
@@ -15,7 +15,7 @@ export function holdUntilGone(lock: string): Promise<void> {
   });
 }
 
-/** Resolves when its holder is no more. */
+/** Resolves when the lock's holder is gone. */
 export async function untilGone(lock: string): Promise<void> {
   await navigator.locks.request(lock, { mode: "shared" }, () => {});
 }

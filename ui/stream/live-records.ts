@@ -1,4 +1,4 @@
-/** A query's window that follows the server: snapshot first, then every change to it. */
+/** A query's window that follows the server: first a snapshot, then every change. */
 import { type ReadonlySignal, signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
 import type { AnyRecord, QueryBody } from "../api/api-client.ts";
@@ -8,14 +8,14 @@ import { createStreamStatus, type StreamStatus, useStream } from "./stream.ts";
 
 export interface LiveRecords extends StreamStatus {
   records: ReadonlySignal<readonly AnyRecord[]>;
-  /** All matches when the window was opened. */
+  /** Number of all matches when the window was opened. */
   total: ReadonlySignal<number | undefined>;
 }
 
-/** Follows `<path>/subscribe` for as long as the component stands and asks for the same. */
+/** Follows `<path>/subscribe` while the component is mounted and its query stays the same. */
 export function useLiveRecords(path: string, body: QueryBody): LiveRecords {
   const key = JSON.stringify([path, body]);
-  // The key is all of them.
+  // The key contains all inputs.
   const window = useMemo(() => createWindow(body), [key]);
   const request = {
     method: "POST",
@@ -51,7 +51,7 @@ export interface WindowChange {
   removed?: { id: string }[];
 }
 
-/** The window after one entry of a `changes` frame, in no particular order. */
+/** The window after one entry of a `changes` frame, not sorted. */
 export function applyChange(records: readonly AnyRecord[], change: WindowChange): readonly AnyRecord[] {
   const recordsById = new Map(records.map((record) => [record.id, record]));
   for (const { id } of change.removed ?? []) recordsById.delete(id);

@@ -1,4 +1,4 @@
-/** The server's sort order, so that a live window stays sorted as records come and go. */
+/** The server's sort order, by which a live window stays sorted as records come and go. */
 
 import type { Json } from "../../src/protocol/json.ts";
 import type { AnyRecord } from "../api/api-client.ts";
@@ -35,7 +35,7 @@ function compareValues(a: Json, b: Json): number {
   return compareText(JSON.stringify(a), JSON.stringify(b));
 }
 
-/** Missing and null, numbers, strings, objects, arrays, booleans, dates. */
+/** The order of kinds: missing and null, numbers, strings, objects, arrays, booleans, dates. */
 function rankOf(value: Json): number {
   if (value === null) return 0;
   if (typeof value === "number") return 1;
@@ -45,7 +45,7 @@ function rankOf(value: Json): number {
   return isInstant(value) ? 6 : 3;
 }
 
-/** By code point, which UTF-16 units are not. */
+/** Compares by code point, which differs from the order of UTF-16 units. */
 function compareText(a: string, b: string): number {
   const [left, right] = [[...a], [...b]];
   for (let i = 0; i < Math.min(left.length, right.length); i++) {

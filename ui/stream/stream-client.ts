@@ -1,4 +1,4 @@
-/** The tab's end of the browser's one connection: what its components want, and the frames they get. */
+/** The tab's end of the browser's one connection: the streams that its components want, and the frames they get. */
 import { ApiError } from "../api/api-client.ts";
 import type { Frame } from "./frame-parser.ts";
 import { linkToHub } from "./hub-link.ts";
@@ -7,9 +7,9 @@ import { TAB } from "./tab-id.ts";
 
 export interface StreamListener {
   frame(frame: Frame): void;
-  /** It is not open, and is being opened. */
+  /** The stream is not open and is being opened. */
   down(): void;
-  /** The server will not have it. */
+  /** The server refuses the stream. */
   refused(error: ApiError): void;
 }
 
@@ -24,7 +24,7 @@ let link: HubLink | undefined;
 let ids = 0;
 let announcing = false;
 
-/** Follows a stream until the result is called. */
+/** Follows a stream until the returned function is called. */
 export function follow(asked: Asked, listener: StreamListener): () => void {
   const followed: Followed = { id: String(++ids), asked, listener };
   followedById.set(followed.id, followed);
@@ -35,7 +35,7 @@ export function follow(asked: Asked, listener: StreamListener): () => void {
   };
 }
 
-/** Starts with the page. */
+/** Called when the page starts. */
 export async function startStreams(): Promise<void> {
   addEventListener("pageshow", (event) => {
     if ((event as PageTransitionEvent).persisted) renew();
@@ -53,7 +53,7 @@ function wake(): void {
   link?.send({ kind: "wake", tab: TAB });
 }
 
-/** What changes in one go is told in one go. */
+/** Announces all changes of one turn in one message. */
 function announceSoon(): void {
   if (announcing) return;
   announcing = true;
@@ -68,7 +68,7 @@ function announce(): void {
   link?.send({ kind: "announce", tab: TAB, wanted });
 }
 
-/** A page that was kept aside has said good-bye: what it follows begins anew, under other ids. */
+/** A page that the browser put aside has signed off, so its streams start again under new ids. */
 function renew(): void {
   const all = [...followedById.values()];
   followedById.clear();

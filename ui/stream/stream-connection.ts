@@ -5,7 +5,7 @@ export interface Connection {
   readonly leave: AbortController;
   streamId: string | undefined;
   lastByteMs: number;
-  /** Wire ids that are there and no longer wanted. */
+  /** Wire ids that are open and no longer wanted. */
   drop: string[];
   changing: boolean;
 }
@@ -13,7 +13,7 @@ export interface Connection {
 /** The server sends a comment about every 25 s. */
 const SILENCE_MS = 60_000;
 const TICK_MS = 5_000;
-/** A tick that comes so late was slept through; a hidden tab's come once a minute. */
+/** A tick this late means that the machine slept; a hidden tab's ticks come once a minute. */
 const SLEPT_MS = 75_000;
 
 interface SilenceClock {
@@ -21,7 +21,10 @@ interface SilenceClock {
   after(ms: number, run: () => void): () => void;
 }
 
-/** Leaves the connection after a silence that the server never keeps, and after a sleep. The result ends the watch. */
+/**
+ * Ends the connection after a silence longer than the server ever keeps, and after a sleep. The returned function ends
+ * the watch.
+ */
 export function watchForSilence(connection: Connection, { nowMs, after }: SilenceClock): () => void {
   let tickedMs = nowMs();
   let cancel = after(TICK_MS, tick);
@@ -35,7 +38,7 @@ export function watchForSilence(connection: Connection, { nowMs, after }: Silenc
   return () => cancel();
 }
 
-/** Hands on what the server sends, frame by frame, until it ends. */
+/** Passes on what the server sends, frame by frame, until the stream ends. */
 export async function readFrames(
   connection: Connection,
   { body }: Response,

@@ -17,7 +17,7 @@ interface Opened {
   readonly left: () => boolean;
 }
 
-/** A hub, its clock, a server that the test plays. */
+/** A hub, its clock, and a server that the test plays. */
 function setUp() {
   let nowMs = 1_000_000;
   const timers = new Set<{ atMs: number; run: () => void }>();
@@ -69,7 +69,7 @@ function setUp() {
     },
   });
 
-  /** Lets time pass, in steps so that timers see about their own time. */
+  /** Lets time pass in small steps, so that timers run at about their own time. */
   async function pass(ms: number): Promise<void> {
     for (const endMs = nowMs + ms; ; ) {
       await settle();
@@ -99,7 +99,7 @@ function setUp() {
         gone.get(name)?.();
         await settle();
       },
-      /** What it was told since, as `id event` or `down`. */
+      /** What the tab received since, as `id event` or `down`. */
       told: () =>
         heard
           .splice(0)

@@ -1,6 +1,6 @@
 /**
- * The browser's one connection to the server, for all its tabs: `POST /v1/streams` with what they want. Runs in a shared
- * worker, or in the tab that leads.
+ * The browser's one connection to the server, for all its tabs: `POST /v1/streams` with the streams that they want. It
+ * runs in a shared worker, or in the leading tab.
  */
 import type { JsonObject } from "../../src/protocol/json.ts";
 import type { SubscriptionRequest } from "../../src/protocol/stream.ts";
@@ -13,40 +13,40 @@ export interface HubDeps {
   nowMs(): number;
   /** From 0 to below 1. */
   random(): number;
-  /** Calls back after about so long; the result cancels. */
+  /** Calls `run` after about `ms`; the returned function cancels it. */
   after(ms: number, run: () => void): () => void;
-  /** Resolves when the tab is no more. */
+  /** Resolves when the tab is gone. */
   tabGone(tab: string): Promise<void>;
 }
 
 export interface StreamHub {
   receive(message: TabMessage, post: (message: HubMessage) => void): void;
-  /** Leaves the server and forgets everybody. */
+  /** Closes the connection and forgets all tabs. */
   close(): void;
 }
 
-/** The most a stream carries. */
+/** Most subscriptions that a stream carries. */
 const CARRIED_MAX = 256;
-/** Somebody who looks again does not wait for the rest of the silence. */
+/** When a user looks at the page again, a silence this long ends the connection, not only a full one. */
 const SHORT_SILENCE_MS = 30_000;
 const BACKOFF_MAX_MS = 30_000;
 const BACKOFF_MS = 1_000;
-/** A subscription that the server has closed is asked for again after so long. */
+/** A subscription that the server closed is requested again after this long. */
 const AGAIN_MS = 1_000;
-/** The connection outlasts the last subscription a little: people go from page to page. */
+/** The connection stays for a while after the last subscription, because people go from page to page. */
 const LINGER_MS = 2_000;
 
-/** Refusals that a later attempt may not meet. */
+/** Refusals that may be gone at a later attempt. */
 const PASSING = new Set(["server.unavailable", "internal", "storage.full", "network.unavailable", "auth.required"]);
 
 interface Wanted {
   readonly tab: string;
   readonly id: string;
   readonly asked: Asked;
-  /** Its id on the present connection; undefined while it is not there. */
+  /** Its id on the current connection; undefined while it is not subscribed there. */
   wire: string | undefined;
   refused: boolean;
-  /** Not to be asked for before. */
+  /** It is not requested before this time. */
   notBeforeMs: number;
 }
 
@@ -112,13 +112,13 @@ export function createStreamHub(deps: HubDeps): StreamHub {
     release(wanted);
   }
 
-  /** Frames that still come for its wire id are nobody's. */
+  /** Further frames for its wire id are ignored. */
   function release(wanted: Wanted): void {
     if (wanted.wire !== undefined) wantedByWire.delete(wanted.wire);
     wanted.wire = undefined;
   }
 
-  /** Makes what the connection carries what is wanted. */
+  /** Makes the connection carry what is wanted. */
   function reconcile(): void {
     stopLinger?.();
     stopLinger = undefined;
@@ -161,7 +161,7 @@ export function createStreamHub(deps: HubDeps): StreamHub {
     });
   }
 
-  /** One connection from its opening to its end. */
+  /** Handles one connection from its opening to its end. */
   async function attempt(): Promise<"failed" | "ended" | "again"> {
     const present: Connection = {
       leave: new AbortController(),
@@ -179,7 +179,7 @@ export function createStreamHub(deps: HubDeps): StreamHub {
       await readFrames(present, response, deps.nowMs, (frame) => take(present, frame));
       return "ended";
     } catch {
-      // Left by ourselves, or broken off: what is said of it is `down`.
+      // We ended it, or it broke off; the tabs get `down`.
       return present.streamId === undefined && !present.leave.signal.aborted ? "failed" : "ended";
     } finally {
       stopWatch();
@@ -218,7 +218,7 @@ export function createStreamHub(deps: HubDeps): StreamHub {
     tabs.get(wanted.tab)?.post({ kind: "refused", id: wanted.id, ...errorOf(envelope) });
   }
 
-  /** Tells the server what has changed, one request at a time. */
+  /** Sends the changes to the server, one request at a time. */
   async function change(present: Connection, streamId: string): Promise<void> {
     if (present.changing) return;
     present.changing = true;
@@ -230,20 +230,20 @@ export function createStreamHub(deps: HubDeps): StreamHub {
         const body = { drop, add: added.map(toRequest) };
         const response = await post(`/v1/streams/${streamId}`, body, present.leave.signal);
         if (response.ok) continue;
-        // All or nothing: what was to be dropped still is.
+        // The request failed as a whole, so what was to be dropped is still to be dropped.
         present.drop.push(...drop);
         for (const wanted of added) if (wanted.wire !== undefined) release(wanted);
         if (!(await refuseNamed(response, added))) throw new Error("the stream is not there");
       }
     } catch {
-      // The connection is of no more use: it is opened anew with everything that is wanted.
+      // The connection is of no more use, so it is opened again with everything that is wanted.
       present.leave.abort();
     } finally {
       present.changing = false;
     }
   }
 
-  /** Refuses the subscription that the answer names; false when it names none. */
+  /** Refuses the subscription that the answer names; resolves to false when it names none. */
   async function refuseNamed(response: Response, sent: readonly Wanted[]): Promise<boolean> {
     const envelope = (await response.json()) as JsonObject;
     const { details } = errorOf(envelope);
@@ -253,7 +253,7 @@ export function createStreamHub(deps: HubDeps): StreamHub {
     return named !== undefined;
   }
 
-  /** Gives wire ids to what waits, as many as there is room for. */
+  /** Gives wire ids to waiting subscriptions, as many as there is room for. */
   function takeWaiting(): Wanted[] {
     const taken: Wanted[] = [];
     const nowMs = deps.nowMs();

@@ -1,6 +1,6 @@
 /**
- * Where there are no shared workers, one tab keeps the connection for all: the one that has the leader's lock. It yields
- * when it is hidden and somebody else would, and when it is frozen.
+ * Where there are no shared workers, the tab that holds the leader's lock keeps the connection for all. It yields the
+ * lock when it is hidden and another tab wants to lead, and when it is frozen.
  */
 import { browserHub } from "./browser-hub.ts";
 import type { StreamHub } from "./stream-hub.ts";
@@ -9,9 +9,9 @@ import type { HubLink, HubMessage, TabMessage } from "./stream-messages.ts";
 type ChannelMessage =
   | { to: "hub"; message: TabMessage }
   | { to: "tab"; tab: string; message: HubMessage }
-  /** From a leader that has just begun. */
+  /** From a tab that has just become the leader. */
   | { to: "all"; message: HubMessage }
-  /** From a tab that is looked at: a hidden leader yields to it. */
+  /** From a visible tab: a hidden leader yields to it. */
   | { to: "leader" };
 
 export function leadOrFollow(tab: string, build: string, receive: (message: HubMessage) => void): HubLink {
@@ -21,7 +21,7 @@ export function leadOrFollow(tab: string, build: string, receive: (message: HubM
   let hub: StreamHub | undefined;
   let endLead: (() => void) | undefined;
   let queued: AbortController | undefined;
-  /** It follows something, if hidden only what must not be missed. */
+  /** Whether the tab follows something; a hidden tab follows only streams without a snapshot. */
   let follows = false;
 
   const isShown = () => document.visibilityState === "visible";

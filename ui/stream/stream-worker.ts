@@ -1,4 +1,7 @@
-/** The shared worker that keeps the browser's one connection. Its file's name carries its content: another build is another. */
+/**
+ * The shared worker that keeps the browser's one connection. Its file name contains its hash, so another build is another
+ * worker.
+ */
 import { browserHub } from "./browser-hub.ts";
 import { holdUntilGone, workerLock } from "./hub-locks.ts";
 import type { HubMessage, TabMessage } from "./stream-messages.ts";

@@ -1,4 +1,4 @@
-/** A server stream that is followed: opened again when it ends, until the server refuses it or nobody looks. */
+/** Follows a server stream: opens it again when it ends, until the server refuses it or nobody needs it. */
 import { type Signal, signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { ApiError } from "../api/api-client.ts";
@@ -9,15 +9,18 @@ import type { Asked } from "./stream-messages.ts";
 export type StreamState = "connecting" | "live" | "retrying" | "refused";
 
 export interface StreamRequest extends Asked {
-  /** The frame from which on the stream counts as live; `ready` unless something has to come first. */
+  /** The frame from which on the stream counts as live: `ready`, unless another one must come first. */
   liveFrom?: string;
-  /** Followed while the page is hidden too: for streams without a snapshot. The others have one when it is shown again. */
+  /**
+   * Follow it while the page is hidden too. Needed for streams without a snapshot; the others get one when the page is
+   * shown again.
+   */
   whileHidden?: boolean;
 }
 
 export interface StreamStatus {
   state: Signal<StreamState>;
-  /** Why the stream is refused; it is not tried again. */
+  /** Why the server refused the stream; it is not tried again. */
   error: Signal<ApiError | undefined>;
 }
 
@@ -25,11 +28,11 @@ export function createStreamStatus(): StreamStatus {
   return { state: signal<StreamState>("connecting"), error: signal<ApiError | undefined>(undefined) };
 }
 
-/** Follows a stream for as long as the component stands and asks for the same. */
+/** Follows a stream while the component is mounted and its request stays the same. */
 export function useStream(request: StreamRequest, take: (frame: Frame) => void, status?: StreamStatus): StreamStatus {
   const own = useSignal(createStreamStatus());
   const used = status ?? own.value;
-  // The newest `take` gets the frames; a new one alone opens no new stream.
+  // The newest `take` gets the frames; a new `take` alone does not open a new stream.
   const newest = useRef(take);
   newest.current = take;
   useEffect(() => {

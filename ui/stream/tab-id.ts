@@ -1,2 +1,2 @@
-/** What this page, from its loading to its leaving, is called among the tabs of the browser. */
+/** The name of this page among the browser's tabs, from its loading to its unloading. */
 export const TAB = crypto.randomUUID();

@@ -36,7 +36,7 @@ import type { AclContext } from "./compose.ts";
 
 type Build = (context: AclContext) => readonly AclOp[];
 
-/** A space with one of each role, and a request of `asker`. */
+/** A space with one account of each role, and a request of `asker`. */
 function createCast() {
   const world = createAclWorld();
   const [admin, writer, reader, asker] = [createAccount(), createAccount(), createAccount(), createAccount()];
@@ -206,7 +206,7 @@ describe("rosters", () => {
     expect(() => long(MAX_METADATA_BYTES - frame + 1)).toThrow(
       expect.objectContaining({ code: "request.invalid_field" }),
     );
-    // The longest still fits into a record.
+    // The longest profile still fits into a record.
     world.act(writer, (c) => publishProfile(c, { name: "x".repeat(MAX_METADATA_BYTES - frame) }));
   });
 });

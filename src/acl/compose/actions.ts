@@ -21,14 +21,14 @@ import { currentEpoch, type MemberState, pendingRequestOf, permissionOf, writing
 import { type AclContext, roleIn } from "./compose.ts";
 
 /**
- * What people do to a space's ACL, as ops for the state of the moment: rebuild them when the state has moved. An empty
- * list means that nothing has to be done. All throw `acl.forbidden` when the account's role does not allow it (gaps
- * § 20), and `space.deleted` once the space is.
+ * What people do to a space's ACL, as ops for the current state: rebuild them when the state has changed. An empty list
+ * means that nothing has to be done. All throw `acl.forbidden` when the account's role does not allow it, and
+ * `space.deleted` once the space is deleted.
  */
 
 type InviteKind = { mode: "request" } | { mode: "open"; permission: InvitablePermission };
 
-/** Mints the invite whose secret is the holder's 32-byte seed. It replaces those there are. */
+/** Mints an invite whose secret is the holder's 32-byte seed. It replaces the existing invites. */
 export function mintInvite(context: AclContext, seed: Uint8Array, kind: InviteKind): AclOp[] {
   requireManager(context);
   const { publicKey } = createSigner(seed);
@@ -40,7 +40,7 @@ export function revokeInvites(context: AclContext): AclOp[] {
   return [...context.state.invites.values()].map(({ key }) => ({ op: "inviteRevoke", key }));
 }
 
-/** Throws `invite.not_found`. */
+/** Revokes the invite. Throws `invite.not_found`. */
 export function revokeInvite(context: AclContext, recordId: string): AclOp[] {
   requireManager(context);
   const id = digestOfCid(recordId);
@@ -50,8 +50,8 @@ export function revokeInvite(context: AclContext, recordId: string): AclOp[] {
 }
 
 /**
- * Uses an invite: asks to join, or joins at once when it is an open one. Nothing is to be done for a member, or while a
- * request is pending. Throws `invite.invalid` when the invite was revoked or replaced.
+ * Uses an invite: asks to join, or joins at once when the invite is open. Returns no ops for a member, or while a request
+ * is pending. Throws `invite.invalid` when the invite was revoked or replaced.
  */
 export function joinByInvite(context: AclContext, seed: Uint8Array, metadata: MemberMetadata | undefined): AclOp[] {
   requireOpen(context);
@@ -75,7 +75,7 @@ export function joinByInvite(context: AclContext, seed: Uint8Array, metadata: Me
   return [...(pending ? [{ op: "requestCancel", request: pending.id } as const] : []), { op: "inviteJoin", ...fields }];
 }
 
-/** Throws `request.invalid_field` for a request that is not pending. */
+/** Accepts a request. Throws `request.invalid_field` when the request is not pending. */
 export function acceptRequest(context: AclContext, requestRecordId: string, permission: GrantablePermission): AclOp[] {
   requireGrant(context, permission);
   const id = digestOfCid(requestRecordId);
@@ -85,7 +85,7 @@ export function acceptRequest(context: AclContext, requestRecordId: string, perm
   return [{ op: "requestAccept", request: request.id, permission }];
 }
 
-/** Throws `identity.not_found` unless the account has a request pending. */
+/** Declines the account's request. Throws `identity.not_found` unless it has one pending. */
 export function declineRequest(context: AclContext, identity: string): AclOp[] {
   requireManager(context);
   const request = pendingRequestOf(context.state, parse(identity, "identity"));
@@ -93,14 +93,17 @@ export function declineRequest(context: AclContext, identity: string): AclOp[] {
   return [{ op: "requestDecline", request: request.id }];
 }
 
-/** Withdraws one's own request, if one is pending. */
+/** Withdraws the account's own request, if one is pending. */
 export function cancelRequest(context: AclContext): AclOp[] {
   requireOpen(context);
   const request = pendingRequestOf(context.state, context.account.signer.publicKey);
   return request ? [{ op: "requestCancel", request: request.id }] : [];
 }
 
-/** Throws `identity.not_found` for who is no active member. What is so already is left out. */
+/**
+ * Changes members' roles. Throws `identity.not_found` for an account that is no active member. Leaves out members who
+ * have the role already.
+ */
 export function changePermissions(
   context: AclContext,
   changes: readonly { identity: string; permission: GrantablePermission }[],
@@ -118,8 +121,8 @@ export function changePermissions(
 }
 
 /**
- * Makes accounts members at once; one that asks to join is accepted. Throws `request.invalid_field` for who is a member
- * already or no account.
+ * Makes accounts members at once; a pending request of one is accepted. Throws `request.invalid_field` for an account
+ * that is a member already, or for an id that is no account.
  */
 export function addAccounts(
   context: AclContext,
@@ -141,7 +144,10 @@ export function addAccounts(
   });
 }
 
-/** Throws `identity.not_found` for who is no member. Nobody removes itself or the owner, and guests go with their key. */
+/**
+ * Removes members. Throws `identity.not_found` for an account that is no member. Nobody can remove itself or the owner;
+ * guests are removed by revoking their key.
+ */
 export function removeAccounts(context: AclContext, identities: readonly string[]): AclOp[] {
   requireManager(context);
   return identities.map((identity, index): AclOp => {
@@ -153,14 +159,14 @@ export function removeAccounts(context: AclContext, identities: readonly string[
   });
 }
 
-/** Completes the leaving of members who left by themselves: their changes are cut off and the read key changes. */
+/** Completes the leaving of members who left by themselves: cuts off their changes and changes the read key. */
 export function completeRemovals(context: AclContext): AclOp[] {
   requireManager(context);
   const leaving = [...context.state.members.values()].filter(({ status }) => status === "removing");
   return leaving.map(({ account }) => ({ op: "accountRemove", account, cutOffs: context.cutOffs(account) }));
 }
 
-/** Throws `identity.not_found` unless the new owner is an active member. */
+/** Gives the space to a new owner. Throws `identity.not_found` unless that is an active member. */
 export function transferOwnership(context: AclContext, newOwner: string, oldPermission: GrantablePermission): AclOp[] {
   requireOwner(context);
   const { account } = memberOf(context, newOwner, "newOwner", "active");
@@ -171,20 +177,23 @@ export function transferOwnership(context: AclContext, newOwner: string, oldPerm
   return [{ op: "ownershipChange", account, oldPermission, ...cutOffs }];
 }
 
-/** Makes the guest key whose secret is this seed, unless there is one: then its owner's devices hold its token. */
+/** Makes the guest key whose secret is this seed, unless a guest key exists: then its owner's devices hold its token. */
 export function mintGuestKey(context: AclContext, seed: Uint8Array): AclOp[] {
   requireOwner(context);
   return context.state.guest ? [] : [{ op: "guestKey", key: createSigner(seed).publicKey }];
 }
 
-/** Throws `guest_key.not_found`. */
+/** Revokes the guest key. Throws `guest_key.not_found`. */
 export function revokeGuestKey(context: AclContext): AclOp[] {
   requireOwner(context);
   if (!context.state.guest) throw svcError("guest_key.not_found", { spaceId: context.spaceId });
   return [{ op: "guestRevoke" }];
 }
 
-/** Leaves the space, at once for the account itself. Throws `space.not_joined` for who is no active member. */
+/**
+ * Leaves the space; for the account itself this holds at once. Throws `space.not_joined` for an account that is no active
+ * member.
+ */
 export function leaveSpace(context: AclContext): AclOp[] {
   requireOpen(context);
   const member = context.state.members.get(bytesToHex(context.account.signer.publicKey));
@@ -196,7 +205,7 @@ export function leaveSpace(context: AclContext): AclOp[] {
   return [{ op: "selfRemove" }];
 }
 
-/** Drops everybody but the owner, with all requests and invites. Nothing is to be done for a private space. */
+/** Removes everybody but the owner, with all requests and invites. Returns no ops for a private space. */
 export function stopSharing(context: AclContext): AclOp[] {
   requireOwner(context);
   const { state } = context;
@@ -208,14 +217,14 @@ export function stopSharing(context: AclContext): AclOp[] {
   return [{ op: "stopSharing", cuts }];
 }
 
-/** Ends the space for everybody, for ever. Throws `space.derived_undeletable`. */
+/** Deletes the space for everybody, permanently. Throws `space.derived_undeletable`. */
 export function deleteSpace(context: AclContext): AclOp[] {
   requireOwner(context);
   if (context.header.kind !== "created") throw svcError("space.derived_undeletable", { spaceId: context.spaceId });
   return [{ op: "spaceDelete" }];
 }
 
-/** Tells the members about oneself. */
+/** Publishes the account's profile to the members. */
 export function publishProfile(context: AclContext, metadata: MemberMetadata): AclOp[] {
   requireOpen(context);
   const role = roleIn(context);
@@ -232,7 +241,7 @@ function forbidden(context: AclContext, why?: Refusal) {
   return why ? refusedAs("acl.forbidden", details, why) : svcError("acl.forbidden", details);
 }
 
-/** Nothing can be done to the ACL of a space that is deleted or belongs to two for ever. */
+/** Throws when the space is deleted or is a one-to-one space, because their ACL cannot change. */
 function requireOpen(context: AclContext): void {
   const { spaceId, state, header } = context;
   if (state.deletedAt !== undefined) throw svcError("space.deleted", { spaceId });
@@ -254,7 +263,7 @@ function requireGrant(context: AclContext, permission: GrantablePermission): voi
   if (!mayGrant(roleIn(context), permission)) throw forbidden(context, refusal("act.owner_makes_admins"));
 }
 
-/** Somebody who has this permission may be given another one, or be removed. */
+/** Throws unless the account may change or remove a member who has this permission. */
 function requireTouch(context: AclContext, permission: Permission): void {
   if (mayTouch(roleIn(context), permission)) return;
   if (permission === "owner") throw forbidden(context, refusal("act.owner_stays"));
@@ -269,7 +278,7 @@ function parse(identity: string, field: string): Uint8Array {
   return account;
 }
 
-/** `field`: where the request names the account. */
+/** `field`: the part of the request that names the account. */
 function memberOf(
   context: AclContext,
   identity: string,

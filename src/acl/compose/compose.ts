@@ -14,40 +14,40 @@ import type { SpaceHeader } from "../record/space-header.ts";
 import { tryAclOps } from "../reducer/reducer.ts";
 import { type AclState, currentEpoch, permissionOf } from "../reducer/state.ts";
 
-/** What building ops, records and proposals asks of a space at one moment. */
+/** What building ops, records and proposals needs to know of a space at one moment. */
 export interface AclContext {
   spaceId: SpaceId;
   header: SpaceHeader;
   state: AclState;
   account: Account;
   keys: KeyRing;
-  /** The last changes here of each of an account's writers. */
+  /** The last changes that are here of each of an account's writers. */
   cutOffs(account: Uint8Array): CutOff[];
   /** Highest lamport seen in the space. */
   clock: number;
   timeMs: number;
 }
 
-/** Builds ops for the state of the moment; see actions.ts. */
+/** Builds ops for the current state; see actions.ts. */
 export type AclBuild = (context: AclContext) => readonly AclOp[];
 
 /** A signed record or proposal; its id names the invite or request in it. */
 export interface AclMade {
   id: Uint8Array;
   bytes: Uint8Array;
-  /** Accounts that its ops let in. */
+  /** Accounts that its ops admit. */
   admits: readonly Uint8Array[];
 }
 
-/** What a record does beyond what its ops call for. */
+/** What a record does in addition to what its ops call for. */
 export interface ComposeOptions {
-  /** Secret of the open invite that its author comes by: until then it holds no key of its own. */
+  /** Secret of the open invite by which its author joins: until then the author holds no key of its own. */
   inviteSeed?: Uint8Array;
-  /** Change the read key even if nobody lost it. */
+  /** Change the read key even if nobody lost access to it. */
   rotate?: boolean;
   /** Keys of branches that lost, to be sealed under the new one. */
   sideKeys?: readonly { id: Uint8Array; key: Uint8Array }[];
-  /** The record's clock is at least this. */
+  /** The record's clock is at least this value. */
   minClock?: number;
 }
 
@@ -56,9 +56,9 @@ export function roleIn(context: AclContext): Permission {
 }
 
 /**
- * The next record of the log with these ops and, as they demand, the current key shared or a new one made. Throws
- * `acl.forbidden` with the reducer's reason for ops it refuses, `space.not_accepted` without the current key, and
- * `request.too_large` when they do not fit into one record.
+ * Composes the next record of the log with these ops and, where they demand it, shares the current key or makes a new
+ * one. Throws `acl.forbidden` with the reducer's reason for ops it refuses, `space.not_accepted` without the current key,
+ * and `request.too_large` when they do not fit into one record.
  */
 export function composeRecord(context: AclContext, ops: readonly AclOp[], options: ComposeOptions = {}): AclMade {
   const draft = draftOf(context, ops, options);
@@ -75,7 +75,7 @@ export function composeRecord(context: AclContext, ops: readonly AclOp[], option
   return fitting(context, made, ops);
 }
 
-/** Asks the owner's devices for these ops. They bring the keys. */
+/** Composes a proposal that asks the owner's devices for these ops; those devices add the keys. */
 export function composeProposal(context: AclContext, ops: readonly AclOp[]): AclMade {
   const { state, account } = context;
   const made = encodeAclProposal(
@@ -85,11 +85,11 @@ export function composeProposal(context: AclContext, ops: readonly AclOp[]): Acl
   return fitting(context, made, ops);
 }
 
-/** What a caller is answered whose act the log's rules refuse. */
+/** The error for a caller whose act the log's rules refuse. */
 export const forbiddenBy = (context: AclContext, why: Refusal): SvcError =>
   svcError("acl.forbidden", { spaceId: context.spaceId, role: roleIn(context), reason: why.code }, refusalText(why));
 
-/** Only who manages the space moves its clock. */
+/** Only an account that manages the space moves its clock. */
 function draftOf(context: AclContext, ops: readonly AclOp[], options: ComposeOptions) {
   const { state, account } = context;
   const before = state.clocks.at(-1)!;

@@ -17,7 +17,7 @@ async function withOwner(run: (devices: Devices, one: Device, world: AclWorld, d
   await run(devices, devices.open("one", devices.owner), createAclWorld(devices), dir.path);
 }
 
-/** The owner says something of itself so many times. */
+/** The owner publishes a profile that many times. */
 function speak(world: AclWorld, times: number): void {
   const { keyId } = world.state.epochs[0]!.epoch;
   for (let i = 0; i < times; i++) {
@@ -31,7 +31,7 @@ const storedRows = ({ space }: Device): number =>
   space.engine.store.db.query<{ n: number }, []>("SELECT count(*) AS n FROM acl_records").get()!.n;
 const stands = ({ space }: Device): number => space.engine.store.aclRecords().length;
 
-/** Resolves once some of the records that come are stored and none is part of the log. */
+/** Resolves once some of the incoming records are stored while none is part of the log. */
 async function untilAhead(device: Device): Promise<void> {
   while (storedRows(device) < 300) await new Promise((turn) => setImmediate(turn));
   expect(stands(device)).toBe(1);

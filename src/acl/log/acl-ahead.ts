@@ -11,33 +11,38 @@ import { type AclState, copyAclState } from "../reducer/state.ts";
 import { isUnsettled, type StoredLog } from "./stored-log.ts";
 
 /**
- * So many records are judged and stored in the write that takes them. Of more, those that follow the log go ahead of it:
- * they are judged and stored in slices, and the write only says that they are part of the log.
+ * Up to this many records are judged and stored in the write that takes them. When there are more, those that follow the
+ * log go ahead of it: they are judged and stored in slices, and the write only makes them part of the log.
  */
 export const TAKEN_AT_ONCE = 64;
-/** Of what goes ahead, so much is stored in one write. */
+/** Records that one write stores ahead of the log. */
 const SLICE_RECORDS = 200;
 const SLICE_BYTES = 1 << 20;
 
-/** What of an offer follows the log's end, judged and stored behind it. */
+/** The part of an offer that follows the log's end, judged and stored behind it. */
 export interface AclAhead {
   /** The log as it will be. */
   readonly log: StoredLog;
   readonly applied: readonly Omit<AclApplied, "undo">[];
-  /** Of the offered records: those taken, and those that could have followed but for a fault. */
+  /** The offered records that were taken, and those that could have followed but for a fault. */
   readonly faults: ReadonlyMap<AclRecord, Refusal | undefined>;
-  /** What the log will say, where it is to be kept beside it. */
+  /** What the log will say, where a snapshot is to be kept. */
   readonly snapshot: Uint8Array | undefined;
-  /** While this is the present one, nothing has come between. */
+  /** While this equals the current turn, nothing has come in between. */
   readonly turn: number;
 }
 
-/** Stores what is ahead of a log. A crash leaves it behind the log's end, where it is nothing and gives way to what comes. */
+/**
+ * Stores records ahead of a log. A crash leaves them behind the log's end, where they have no effect and are overwritten.
+ */
 export function createAclAhead({ aclAhead, addAclRecord }: SpaceStore, header: SpaceHeader) {
-  /** Raised whenever what is ahead is given up. */
+  /** Raised whenever the records ahead are given up. */
   let turn = 0;
 
-  /** Applies what follows, one record a step; what cannot is passed over, since anybody may have put it between. */
+  /**
+   * Applies the records that follow, one per step. It skips those that cannot follow, because anybody may have put them
+   * there.
+   */
   function* judging(log: StoredLog, offered: readonly AclRecord[]): Generator<void, Omit<AclAhead, "turn">> {
     const state: AclState = copyAclState(log.state);
     const records = [...log.records];
@@ -58,14 +63,17 @@ export function createAclAhead({ aclAhead, addAclRecord }: SpaceStore, header: S
   }
 
   return {
-    /** Judges what of these records follows the log, in slices. Undefined when it is short enough to be taken at once. */
+    /**
+     * Judges, in slices, which of these records follow the log. Resolves to undefined when there are few enough to be
+     * taken at once.
+     */
     async judge(log: StoredLog, offered: readonly AclRecord[]): Promise<AclAhead | undefined> {
       const begun = ++turn;
       const judged = await inSlices(judging(log, offered));
       return judged.applied.length > TAKEN_AT_ONCE ? { ...judged, turn: begun } : undefined;
     },
 
-    /** Stores it behind the log's end, a write each slice. Answers whether nothing came between. */
+    /** Stores the records behind the log's end, one write per slice. Resolves to whether nothing came in between. */
     async store(ahead: AclAhead, write: (run: () => boolean) => Promise<boolean>): Promise<boolean> {
       const isPresent = (): boolean => ahead.turn === turn;
       const end = ahead.log.records.length - ahead.applied.length;
@@ -90,7 +98,7 @@ export function createAclAhead({ aclAhead, addAclRecord }: SpaceStore, header: S
       return isWhole;
     },
 
-    /** In the write that makes it part of the log. False when something came between. */
+    /** Makes them part of the log; called in the write that does so. Returns false when something came in between. */
     enter(ahead: AclAhead): boolean {
       if (ahead.turn !== turn) return false;
       turn++;
@@ -98,7 +106,7 @@ export function createAclAhead({ aclAhead, addAclRecord }: SpaceStore, header: S
       return true;
     },
 
-    /** In a write that adds other records: what is ahead gives way. */
+    /** Gives up the records ahead; called in a write that adds other records. */
     giveWay(): void {
       turn++;
       if (aclAhead.from() === undefined) return;

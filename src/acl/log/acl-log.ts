@@ -27,24 +27,24 @@ import type { AclOffer } from "./offered-records.ts";
 import { createPendingRecords } from "./pending.ts";
 import { isUnsettled, loadAclLog, putSnapshot, settleLog } from "./stored-log.ts";
 
-/** What records taken in mean for the changes of the space. */
+/** What the records just taken in mean for the changes of the space. */
 export interface AclMove {
   /** Ids that changes can name from now on. */
   named: Uint8Array[];
-  /** Accounts of whose changes some may have ceased to count. */
+  /** Accounts some of whose changes may no longer count. */
   cut: Uint8Array[];
-  /** Changes that name this position or a later one may stand elsewhere now. */
+  /** Changes that name this position or a later one may have another place now. */
   repositionFrom?: number;
 }
 
 /**
- * What became of records that were offered: `extended` the log; won a fork and `replaced` its end; `known` before;
- * `lost` to what is here (they wait to be proposed again); `split`: nothing decides, an alarm was raised; `gap`: what
- * they follow is not here; `refused`: invalid.
+ * What became of the offered records: they `extended` the log; won a fork and `replaced` its end; were `known` before;
+ * `lost` to what is here (they wait to be proposed again); `split`: no rule decides, and an alarm was raised; `gap`: what
+ * they follow is not here; `refused`: they are invalid.
  */
 export type AclMerge = {
   kind: "extended" | "replaced" | "known" | "lost" | "split" | "gap" | "refused";
-  /** How many of the records are in the log now that were not before. */
+  /** How many of the records are newly in the log. */
   taken: number;
   refusal?: Refusal;
   move?: AclMove;
@@ -52,7 +52,10 @@ export type AclMerge = {
   dropped?: readonly EpochState[];
 };
 
-/** The stored ACL log of a space, judged record by record: each once on this device, and again where nothing was kept of it. */
+/**
+ * The stored ACL log of a space, judged record by record: each once on this device, and again where its verdict was not
+ * kept.
+ */
 export type AclLog = ReturnType<typeof openAclLog>;
 
 const HEAD_KEY = "acl-head";
@@ -73,7 +76,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   const cutsOf = (account: Uint8Array): readonly Cut[] =>
     log.state.cuts.size === 0 ? [] : (log.state.cuts.get(bytesToHex(account)) ?? []);
 
-  /** Applies and stores the next record; taken back with the write. */
+  /** Applies and stores the next record; it is undone if the write fails. */
   const extend = (record: AclRecord, scope: WriteScope): { fault: Refusal } | AclApplied => {
     const applied = applyAclRecord(log.state, record, header);
     if ("fault" in applied) return applied;
@@ -88,7 +91,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     return applied;
   };
 
-  /** What is written once, however many records came. */
+  /** Writes what is written once, however many records came. */
   const pin = (scope: WriteScope): void => {
     store.putMeta(HEAD_KEY, log.state.head!);
     if (isUnsettled(log)) keepSnapshot(scope);
@@ -130,7 +133,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     return { kind: "extended", taken: applied.length, move: moveOf(applied) };
   };
 
-  /** What was ahead is part of the log. Undefined when something came between. */
+  /** Makes the records ahead part of the log. Returns undefined when something came in between. */
   const enter = (judged: AclAhead, scope: WriteScope): AclMerge | undefined => {
     if (!ahead.enter(judged)) return undefined;
     const before = log;
@@ -144,7 +147,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     return { kind: "extended", taken: judged.applied.length, move: moveOf(judged.applied) };
   };
 
-  /** Forgets what waited to take effect, or to be placed, and now did. */
+  /** Drops pending records that have now taken effect or found their place. */
   const settle = (): void => {
     pending.settle(log.state);
     for (const id of store.unplacedRecords.ids()) {
@@ -156,7 +159,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       if (alarm.kind === "split" && branches.isDecided(alarm.record)) alarms.end(alarm);
   };
 
-  /** Two branches follow record `at`: ours and the one offered. */
+  /** Resolves a fork: our branch and the offered one both follow record `at`. */
   const resolveFork = (at: number, offered: readonly AclRecord[], scope: WriteScope): AclMerge => {
     const { state } = log;
     const { valid: theirs, fault } = branches.judge(offered);
@@ -175,7 +178,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     const ours = [...branches.after(at)];
     const dropped = state.epochs.filter(({ pos }) => pos > at);
     const repositionFrom = unplaced.note(state, candidate, at);
-    // What either branch cut: the one's cuts are no more, the other's are new here.
+    // Both branches' cuts matter: those of the losing one no longer hold, those of the winning one are new here.
     const cut = [state, candidate].flatMap((one) => accountsCutAfter(one, at));
     replaceFrom(at + 1, theirs, candidate, scope);
     for (const record of ours) pending.put(record, clock.nowMs(), true);
@@ -221,26 +224,29 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     ...view,
     pending,
     alarms,
-    /** Whether a record stood in the log here before its branch lost. */
+    /** Whether a record was in the log here before its branch lost. */
     stoodHere: store.unplacedRecords.has,
-    /** Whether changes of members wait for a place of this record: they came before it, or counted until it lost its own. */
+    /**
+     * Whether changes of members wait until this record has a place: they came before it, or counted until it lost its
+     * place.
+     */
     isAwaited: (id: Uint8Array): boolean =>
       [...store.displacedChanges.authorsUnder(id), ...store.parked.authorsWaitingFor("acl", id)].some(
         (author) => permissionOf(log.state, author) !== "none",
       ),
-    /** Replaced, not only changed, when a fork is resolved: read it anew in every turn. */
+    /** It is replaced, not only changed, when a fork is resolved: read it again in every turn. */
     get state(): AclState {
       return log.state;
     },
     records: (): readonly StoredRecord[] => log.records,
     permission: (account: Uint8Array): Permission => permissionOf(log.state, account),
 
-    /** Whether it stands in the log. */
+    /** Whether the record is in the log. */
     has: (id: Uint8Array): boolean => indexIn(log.state, id) !== undefined,
 
     /**
-     * Takes in records that follow one another, in a write of the commit queue. Whatever they lead to, the changes of
-     * the space must be brought in step with `move` in the same write.
+     * Takes in records that follow one another, in a write of the commit queue. Whatever comes of it, the same write must
+     * apply `move` to the changes of the space.
      */
     merge({ records: read, fault }: AclOffer, scope: WriteScope): AclMerge {
       if (fault) return { kind: "refused", taken: 0, refusal: fault };
@@ -253,10 +259,13 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       return at === log.records.length - 1 ? extendBy(branch, scope) : resolveFork(at, branch, scope);
     },
 
-    /** Judges what of these records follows the log, in slices; undefined when it is not much. One offer at a time. */
+    /**
+     * Judges in slices which of these records follow the log; resolves to undefined when there are few. One offer at a
+     * time.
+     */
     judgeAhead: (offered: readonly AclRecord[]): Promise<AclAhead | undefined> => ahead.judge(log, offered),
     storeAhead: ahead.store,
-    /** Whether any of these offers does more than follow the log's end. */
+    /** Whether any of these offers does more than extend the log's end. */
     leavesLog(offers: readonly AclOffer[]): boolean {
       let end = log.state.head!;
       for (const { records } of offers) {
@@ -267,30 +276,30 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       }
       return false;
     },
-    /** Judges in slices what leaves the log, for the `merge` of each of these offers that follows. */
+    /** Judges in slices the branches that leave the log, so that the `merge` of each of these offers is short. */
     judgeBranches: (offers: readonly AclOffer[]): Promise<void> =>
       branches.judgeAhead(offers.map(({ records }) => freshOf(records, log.state))),
     enter,
 
-    /** After a failed transaction: what is stored is what counts. */
+    /** Reloads the log after a failed transaction, because only what is stored counts. */
     reload(): void {
       log = loadAclLog(store, header);
     },
 
-    /** Whether opening the space again would take long, for all that is kept now. */
+    /** Whether opening the space again would take long despite the snapshot that is kept. */
     isUnsettled: (): boolean => isUnsettled(log),
-    /** Keeps what the log says, in a write of the commit queue, so that opening the space again is quick. */
+    /** Keeps a snapshot of the log, in a write of the commit queue, so that opening the space again is quick. */
     keepSnapshot,
   };
 }
 
-/** Whether the first records of a log, up to the one at `pos`, gave this one a place. */
+/** Whether a record up to the one at `pos` gave this one a place. */
 function isPlacedBy({ positions }: AclState, name: string, pos: number): boolean {
   const known = positions.get(name)?.pos;
   return known !== undefined && rightsPositions(known).every((each) => each <= pos);
 }
 
-/** What is not in the chain yet. */
+/** The records that are not in the chain yet. */
 function freshOf(read: readonly AclRecord[], state: AclState): readonly AclRecord[] {
   const fresh = read.findIndex(({ id }) => indexIn(state, id) === undefined);
   return fresh < 0 ? [] : read.slice(fresh);

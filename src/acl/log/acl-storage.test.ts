@@ -1,4 +1,4 @@
-/** What an ACL leaves on the disk, what of a log that is offered is refused, and the alarms that stay. */
+/** What an ACL leaves on the disk, which records of an offered log are refused, and which alarms stay. */
 
 import { describe, expect, test } from "bun:test";
 import { add, type Device, fetchFrom, withDevices } from "../../../test/support/worlds/acl-devices.ts";
@@ -13,7 +13,7 @@ import { encodeAclRecord } from "../record/record.ts";
 import { readKeyHolders } from "../reducer/state.ts";
 import { readOffer } from "./offered-records.ts";
 
-/** Records behind the chain's head, each behind the one before, signed by somebody who has no right to. */
+/** Records behind the chain's head, each behind the one before, signed by an account without the right to. */
 function forgedChain({ space }: Device, stranger: Account, length: number): Uint8Array[] {
   const { head, space: id, clocks } = space.acl.state;
   const chain: Uint8Array[] = [];

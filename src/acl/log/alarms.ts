@@ -2,9 +2,9 @@ import { bytesToUtf8, utf8ToBytes } from "../../base/bytes.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 
 /**
- * What people must be told about a space's log. `split`: two branches that no rule decides between, so somebody shows
- * different people different things; `rolled_back`: the log here, or what a store holds of it, is older than what was
- * seen before; `key`: an epoch whose author did not give the key it claims to.
+ * What people must be told about a space's log. `split`: no rule decides between two branches, so somebody shows
+ * different logs to different people; `rolled_back`: the log here, or the part of it in a store, is older than what was
+ * seen before; `key`: an epoch whose author did not give the key it claims.
  */
 export interface AclAlarm {
   kind: "split" | "rolled_back" | "key";
@@ -15,7 +15,7 @@ export interface AclAlarm {
 const KEY = "acl-alarms";
 const MAX_ALARMS = 32;
 
-/** Alarms of a space, durable. */
+/** The alarms of a space, which are durable. */
 export function createAlarms(store: SpaceStore) {
   const list = (): AclAlarm[] => {
     const stored = store.meta(KEY);
@@ -23,14 +23,14 @@ export function createAlarms(store: SpaceStore) {
   };
   return {
     list,
-    /** Answers whether it is new. */
+    /** Returns whether the alarm is new. */
     raise(alarm: AclAlarm): boolean {
       const known = list();
       if (known.some((one) => one.kind === alarm.kind && one.record === alarm.record)) return false;
       store.putMeta(KEY, utf8ToBytes(JSON.stringify([alarm, ...known].slice(0, MAX_ALARMS))));
       return true;
     },
-    /** What it told of is settled. */
+    /** Ends an alarm whose cause is settled. */
     end(alarm: AclAlarm): void {
       const left = list().filter((one) => one.kind !== alarm.kind || one.record !== alarm.record);
       store.putMeta(KEY, utf8ToBytes(JSON.stringify(left)));

@@ -13,7 +13,7 @@ import { createBranchJudge } from "./branch-judge.ts";
 
 const LOG = 200;
 const invite = (): AclOp => ({ op: "invite", key: createSigner(randomBytes(32)).publicKey, mode: "request" });
-/** The owner says something of itself. */
+/** The owner publishes a profile. */
 const saying = ({ state }: AclWorld): AclOp => ({
   op: "profile",
   metadata: { keyId: state.epochs[0]!.epoch.keyId, box: randomBytes(40) },
@@ -27,13 +27,13 @@ function worldWithLog(): { world: AclWorld; writer: Signer } {
   return { world, writer: writer.signer };
 }
 
-/** A judge of that log, and how many records were applied by it. */
+/** A judge of that log that counts how many records it applied. */
 function judgeOf({ header, state, records }: AclWorld) {
   let applied = 0;
   const counted = {
     ...header,
     get kind() {
-      applied++; // the reducer asks once for each record behind the first
+      applied++; // the reducer reads this once for each record after the first
       return header.kind;
     },
   } as SpaceHeader;

@@ -9,28 +9,29 @@ import { type AclApplied, applyAclRecord } from "../reducer/reducer.ts";
 import type { AclState } from "../reducer/state.ts";
 import { type StoredLog, statesUpTo } from "./stored-log.ts";
 
-/** Of so many records it is remembered whether they are valid: more than come in one page. */
+/** The verdicts of this many records are remembered: more than one page brings. */
 const REMEMBERED = 4096;
 
-/** What of a branch is valid, and why what comes next is not. */
+/** The valid part of a branch, and why the record after it is invalid. */
 export interface JudgedBranch {
   readonly valid: readonly AclRecord[];
   readonly fault: Refusal | undefined;
 }
 
 /**
- * Judges records that leave the log. Whether one is valid follows from those before it alone, which its id names, so it is judged
- * once. Many are judged by going through the log once, in slices, before the write that needs to know.
+ * Judges records that leave the log. Whether a record is valid depends only on those before it, which its id commits to,
+ * so each is judged once. Many records are judged in one pass through the log, in slices, before the write that needs the
+ * verdicts.
  */
 export function createBranchJudge(store: SpaceStore, header: SpaceHeader) {
-  /** What the log would say, had a branch its place, by the id of the branch's last record. */
+  /** What the log would say if a branch replaced its end, by the id of the branch's last record. */
   let ready: { readonly tip: Uint8Array; readonly state: AclState } | undefined;
   const verdicts = createWeightedCache<Refusal | "valid">(REMEMBERED);
   const verdictOf = ({ id }: AclRecord) => verdicts.get(bytesToHex(id));
 
   /**
-   * Judges trees of records that grow out of the log, a record a step. `places`: index of the record of the log that a root
-   * follows. A state is taken forward through the log, and through each branch and back.
+   * Judges trees of records that branch off the log, one record per step. `places`: index of the log's record that a root
+   * follows. One state is carried forward through the log, and along each branch and back.
    */
   function* judging(log: StoredLog, records: readonly AclRecord[]): Generator<void> {
     if (records.every(verdictOf)) return;
@@ -83,9 +84,9 @@ export function createBranchJudge(store: SpaceStore, header: SpaceHeader) {
   }
 
   return {
-    /** So that `judge` finds the answers ready. */
+    /** Prepares the verdicts for `judge`. */
     judgeAhead: (log: StoredLog, records: readonly AclRecord[]): Promise<void> => inSlices(judging(log, records)),
-    /** A branch from where it leaves the log. */
+    /** Judges a branch from the record at which it leaves the log. */
     judge(log: StoredLog, branch: readonly AclRecord[]): JudgedBranch {
       atOnce(judging(log, branch));
       const valid: AclRecord[] = [];
@@ -96,11 +97,11 @@ export function createBranchJudge(store: SpaceStore, header: SpaceHeader) {
       }
       return { valid, fault: undefined };
     },
-    /** So that `stateAfter` finds the state ready. */
+    /** Prepares the state for `stateAfter`. */
     async leadAhead(log: StoredLog, at: number, valid: readonly AclRecord[]): Promise<void> {
       ready = { tip: valid.at(-1)!.id, state: await inSlices(leadingTo(log, at, valid)) };
     },
-    /** What the log says when it goes on behind record `at` with this valid branch: the caller's own. */
+    /** The state of the log when this valid branch follows record `at`. The caller owns it. */
     stateAfter(log: StoredLog, at: number, valid: readonly AclRecord[]): AclState {
       const known = ready;
       ready = undefined;

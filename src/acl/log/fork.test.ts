@@ -19,7 +19,7 @@ import type { Account } from "../../crypto/account.ts";
 import { addAccounts, changePermissions, transferOwnership } from "../compose/actions.ts";
 
 describe("forks between an owner's devices", () => {
-  /** Two devices of the owner and one of a member that saw both sides, after each device acted alone. */
+  /** Two devices of the owner and one of a member who saw both sides, after each device acted alone. */
   async function forked(
     devices: Devices,
     actOne: (d: Device) => Promise<unknown>,
@@ -108,7 +108,7 @@ describe("forks between an owner's devices", () => {
         await device.space.engine.rebuildProjection();
         expect(await device.values()).toEqual(both);
       }
-      // Whoever was removed on either side opens nothing that is written now.
+      // An account removed on either side cannot open what is written now.
       await one.write("three", "for those who remain");
       for (const gone of [x, y]) {
         const device = devices.open(`gone-${gone.id}`, gone);
@@ -146,17 +146,18 @@ describe("forks between an owner's devices", () => {
       const two = devices.open("two", devices.owner);
       const member = devices.open("m", m);
       await exchange([one, two, member]);
-      await add(one, x); // loses, and is nothing new when two has added x as well
+      await add(one, x); // this one loses, and it adds nothing once both have added x
       await fetchFrom(member, one);
       await member.write("m", "on the branch");
       await remove(two, y);
       await add(two, x);
       await exchange([one, two]);
       expect(one.space.aclService.pending()).toEqual([]);
-      // The changes alone come, as a network brings them.
+      // Only the changes come, as a network brings them.
       for (const device of [one, two]) for (const change of member.changes()) await device.ingest(change.bytes);
       expect(await one.values()).toEqual({});
-      // Hundreds that wait for records nobody has, and come first in the order of ids, hide none.
+      // Hundreds of changes that wait for records nobody has come first in the order of ids; they must not hide the
+      // others.
       for (const { space } of [one, two])
         await space.engine.write(() => {
           for (let i = 0; i < 300; i++) {
@@ -182,7 +183,8 @@ describe("forks between an owner's devices", () => {
       const three = devices.open("three", devices.owner);
       const [ofOne, ofTwo] = [devices.open("m", m), devices.open("n", n)];
       await exchange([one, two, three, ofOne, ofTwo]);
-      // Both do the same, with keys of their own, and members write under either. One of the two can only be given a place.
+      // Both do the same with keys of their own, and members write under either. One of the two records can only be given
+      // a place.
       await remove(one, y);
       await fetchFrom(ofOne, one);
       await ofOne.write("m", "under one's key");
@@ -193,7 +195,7 @@ describe("forks between an owner's devices", () => {
       await fetchFrom(two, one);
       await fetchFrom(three, one);
       await exchange([one, two, ofOne, ofTwo]);
-      await remove(three, z); // beats what gave it its place
+      await remove(three, z); // this one beats the record that gave it its place
       await exchange([one, two, three, ofOne, ofTwo]);
       statesAgree([one, two, three, ofOne, ofTwo]);
       const late = devices.open("late", devices.owner);
@@ -212,7 +214,7 @@ describe("forks between an owner's devices", () => {
         const member = devices.open(`x-${i}`, x);
         await exchange([one, two, member]);
         await member.write("a", "seen by both");
-        // The member writes under a record before the one that the branches leave from.
+        // The member writes under a record before the fork.
         await add(one, createAccount());
         for (const device of [one, two]) await fetchFrom(device, member);
         await fetchFrom(two, one);
@@ -284,7 +286,7 @@ describe("forks between an owner's devices", () => {
       await exchange([one, two]);
       statesAgree([one, two]);
       expect(roleOf(two, heir)).toBe("owner");
-      // Nor a second transfer once the heir has acted.
+      // A second transfer does not win either, once the heir has acted.
       const three = devices.open("three", devices.owner);
       await three.space.aclService.take(one.chain().slice(0, 3));
       await three.space.aclService.act((context) => transferOwnership(context, other.id, "admin"));
@@ -357,11 +359,11 @@ describe("a branch that comes record by record", () => {
       const other = devices.open("other", devices.owner);
       const admin = devices.open("admin", a);
       for (const device of [other, admin]) await fetchFrom(device, owner);
-      // The admin's record stands in the network's log, an owner's removal of somebody follows it there.
+      // The admin's record is in the network's log; there a removal by the owner follows it.
       const first = admin.space.aclService.draft((c) => addAccounts(c, [{ identity: x.id, permission: "writer" }]))!;
       for (const device of [admin, other]) await device.space.aclService.take([first.bytes]);
       const second = await remove(other, x);
-      // Meanwhile a device without the network adds somebody.
+      // Meanwhile a device without the network adds an account.
       await add(owner, y);
       const kinds: string[] = [];
       for (const { bytes } of [first, second!]) kinds.push((await owner.space.aclService.take([bytes])).kind);

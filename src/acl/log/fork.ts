@@ -6,34 +6,34 @@ import { sequencedPending } from "../record/signed-parts.ts";
 import { type AclState, ownerAt, permissionAt, permissionOf } from "../reducer/state.ts";
 
 /**
- * Which of two valid branches, both following the record that `base` is of, is the log. `split`: no rule decides,
- * because no owner took part; each keeps what it has seen, and people are told.
+ * Which of two valid branches that both follow the record of `base` becomes the log. `split`: no rule decides, because no
+ * owner took part; each device keeps the branch it has seen, and people are told.
  */
 export type BranchChoice = "ours" | "theirs" | "split";
 
-/** What the record says from which two branches part. */
+/** The state after the record at which two branches part. */
 export interface BranchBase {
   readonly owner: Uint8Array | undefined;
   permissionOf(account: Uint8Array): Permission;
 }
 
-/** The same of a state that ends with that record. */
+/** The base of a state that ends with that record. */
 export const baseOf = (state: AclState): BranchBase => ({
   owner: state.owner,
   permissionOf: (account) => permissionOf(state, account),
 });
 
-/** The same of a record in the middle of a log, from what the log says of it: nothing of it is ever unsaid. */
+/** The base at a record in the middle of a log, from the state of the whole log: the log never unsays any of it. */
 export const baseWithin = (state: AclState, pos: number): BranchBase => ({
   owner: ownerAt(state, pos),
   permissionOf: (account) => permissionAt(state, account, pos),
 });
 
 /**
- * A branch in which the owner took part beats one of admins alone (they append only where a network puts their records
- * in order). Between two, the owner's first records decide: a transfer of ownership wins, since whoever gave the space
- * away could otherwise take it back, then what reduces somebody's authority, then the lower id. Every client answers
- * alike; but once a new owner has acted, a second transfer by the old one is no longer believed.
+ * A branch in which the owner took part beats one of admins alone (admins append only where a network puts their records
+ * in order). Between two branches with the owner, the owner's first records decide: a transfer of ownership wins, because
+ * otherwise a former owner could take the space back; then a record that reduces somebody's authority; then the lower id.
+ * Every client decides alike. But once a new owner has acted, a second transfer by the old one no longer wins.
  */
 export function chooseBranch(base: BranchBase, ours: Branch, theirs: Branch): BranchChoice {
   const owner = base.owner;
@@ -49,7 +49,7 @@ export function chooseBranch(base: BranchBase, ours: Branch, theirs: Branch): Br
   return order <= 0 ? "ours" : "theirs";
 }
 
-/** Records that follow one another; read as far as somebody looks. */
+/** Records that follow one another; they are read only as far as the caller iterates. */
 type Branch = Iterable<AclRecord>;
 
 const TRANSFER = 0;
@@ -62,7 +62,7 @@ function rankOf(base: BranchBase, record: AclRecord): number {
   return ops.some((op) => reducesAuthority(base, op)) ? REDUCES : OTHER;
 }
 
-/** A record's ops, those of what it sequences included. */
+/** A record's ops, including those of what it sequences. */
 function opsOf(record: AclRecord): AclOp[] {
   return record.ops.flatMap((op) => (op.op === "sequenced" ? (sequencedPending(op.pending)?.ops ?? []) : [op]));
 }

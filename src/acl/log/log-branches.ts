@@ -12,27 +12,31 @@ interface LogBranchesDeps {
   readonly store: SpaceStore;
   readonly header: SpaceHeader;
   readonly pending: PendingRecords;
-  /** As it is at the moment. */
+  /** The log at the moment of the call. */
   log(): StoredLog;
 }
 
-/** Branches that leave the log of a space: where, what of them is valid, and which of the two is the log. */
+/**
+ * Branches that leave a space's log: where they leave it, which part of them is valid, and whether log or branch wins.
+ */
 export function createLogBranches({ store, header, pending, log }: LogBranchesDeps) {
   const judge = createBranchJudge(store, header);
   const indexOf = (id: Uint8Array): number | undefined => indexIn(log().state, id);
   const lostRecord = (id: Uint8Array): AclRecord | undefined => pending.lostRecord(id) ?? sequencedRecord(log(), id);
 
-  /** What stands in the log behind record `at`. */
+  /** The records of the log behind record `at`. */
   function* after(at: number): Generator<AclRecord> {
     const { records } = log();
     for (let pos = at + 1; pos < records.length; pos++) yield records[pos]!.record;
   }
 
-  /** Between what stands behind record `at` and another valid branch that follows it. */
+  /** Chooses between the records behind record `at` and another valid branch that follows it. */
   const choiceAt = (at: number, theirs: readonly AclRecord[]): BranchChoice =>
     chooseBranch(baseWithin(log().state, at), { [Symbol.iterator]: () => after(at) }, theirs);
 
-  /** A branch from where it leaves the log, and where: what comes may follow records that lost before. */
+  /**
+   * A branch from the record at which it leaves the log, and that place: an offer may follow records that lost before.
+   */
   const of = (offered: readonly AclRecord[]): { branch: AclRecord[]; at: number } | undefined => {
     const branch = [...offered];
     for (;;) {
@@ -45,7 +49,7 @@ export function createLogBranches({ store, header, pending, log }: LogBranchesDe
     }
   };
 
-  /** With the records that lost before and that they follow. */
+  /** Adds the earlier lost records that the offer follows. */
   const withLost = (offered: readonly AclRecord[]): AclRecord[] => {
     const found = new Map(offered.map((record) => [bytesToHex(record.id), record]));
     for (const record of offered) {
@@ -66,7 +70,10 @@ export function createLogBranches({ store, header, pending, log }: LogBranchesDe
     judge: (branch: readonly AclRecord[]): JudgedBranch => judge.judge(log(), branch),
     stateAfter: (at: number, valid: readonly AclRecord[]): AclState => judge.stateAfter(log(), at, valid),
 
-    /** Judges in slices what leaves the log, and prepares for the first of these that wins: it moves the log for the others. */
+    /**
+     * Judges in slices the branches that leave the log, and prepares for the first that wins, because it changes the log
+     * for the others.
+     */
     async judgeAhead(offers: readonly (readonly AclRecord[])[]): Promise<void> {
       await judge.judgeAhead(log(), withLost(offers.flat()));
       for (const offered of offers) {
@@ -77,7 +84,7 @@ export function createLogBranches({ store, header, pending, log }: LogBranchesDe
       }
     },
 
-    /** Whether, by now, an owner's record decides between the log and the branch that begins with this record. */
+    /** Whether an owner's record by now decides between the log and the branch that begins with this record. */
     isDecided(recordId: string): boolean {
       if (log().state.positions.has(recordId)) return true;
       const other = lostRecord(hexToBytes(recordId)!);
@@ -87,7 +94,7 @@ export function createLogBranches({ store, header, pending, log }: LogBranchesDe
   };
 }
 
-/** A record of a branch that lost, as it stands in the one of the log that gives it effect. */
+/** A record of a lost branch, as found inside the record of the log that gives it effect. */
 function sequencedRecord({ state, records }: StoredLog, id: Uint8Array): AclRecord | undefined {
   const place = state.positions.get(bytesToHex(id));
   if (!place || Number.isInteger(place.pos)) return undefined;
@@ -95,7 +102,7 @@ function sequencedRecord({ state, records }: StoredLog, id: Uint8Array): AclReco
   return sequencedIn(records[sequencedAt]!.record, id);
 }
 
-/** The record of this id to which another gives effect. */
+/** The record with this id to which another record gives effect. */
 function sequencedIn({ ops }: AclRecord, id: Uint8Array): AclRecord | undefined {
   for (const op of ops) {
     const pending = op.op === "sequenced" ? decodeAclRecord(op.pending) : undefined;

@@ -40,7 +40,10 @@ test("[ACL-7] of a log that forks the branch is judged that every member takes, 
   expect(members.toSorted()).toEqual(["none", "reader"]);
 });
 
-/** More well-formed records than branches are looked into, each behind the one that both branches follow, by nobody known. */
+/**
+ * Valid records by an unknown account, all behind the record that both branches follow: more than the branches that are
+ * looked into.
+ */
 function strangersRecords({ space, positions }: AclState, count: number): Uint8Array[] {
   const [prev] = [...positions].find(([, { pos }]) => pos === count - 1)!;
   const record = { space: space!, prev: Buffer.from(prev, "hex"), clock: 0, ops: [{ op: "selfRemove" } as const] };

@@ -7,40 +7,43 @@ import { applyAclRecord } from "../reducer/reducer.ts";
 import { type AclState, emptyAcl } from "../reducer/state.ts";
 import { baseOf, chooseBranch } from "./fork.ts";
 
-/** What an ACL log says that is not kept here. */
+/** What an ACL log says that this device does not keep. */
 export interface OfferedAcl {
   readonly header: SpaceHeader;
   readonly state: AclState;
 }
 
-/** Branches that are looked into in one log. Each costs a replay of what came before it. */
+/** Most branches of one log that are looked into. Each costs a replay of what came before it. */
 const BRANCHES_MAX = 256;
-/** Records of others that are kept in case an owner's follows: whoever ever knew its place can have put any number there. */
+/**
+ * Most records of other accounts that are kept in case an owner's record follows: anybody who ever knew the log's place
+ * can have put any number there.
+ */
 const LOST_MAX = 1024;
 
 /**
- * Judges an ACL log that somebody offers of a space, from its root on: undefined when its root is not that space's. Where
- * it forks, the branch that every member takes is taken (`chooseBranch`). Whatever follows nothing that came before it is
- * passed over, since anybody may have put it there.
+ * Judges an ACL log of a space that somebody offers, from its root on. Resolves to undefined when its root is not that
+ * space's. Where the log forks, it takes the branch that every member takes (`chooseBranch`). It skips a record that
+ * follows none of the records before it, because anybody may have put it there.
  */
 export function judgeOfferedAcl(spaceId: SpaceId, records: readonly Uint8Array[]): Promise<OfferedAcl | undefined> {
   return inSlices(judging(spaceId, records));
 }
 
-/** One record a step: each costs a signature. */
+/** One record per step: each costs a signature. */
 function* judging(spaceId: SpaceId, offered: readonly Uint8Array[]): Generator<void, OfferedAcl | undefined> {
   const [root] = offered;
   const header = root && headerOfRoot(spaceId, root);
   if (!header) return undefined;
   let state = emptyAcl();
   let records: AclRecord[] = [];
-  /** Records of branches that lost, by id: what comes may follow them and decide otherwise. */
+  /** Records of lost branches by id: a later record may follow them and change the decision. */
   const lost = new Map<string, AclRecord>();
-  /** Whoever was the owner at any time: no branch in which none of them took part is ever chosen. */
+  /** Every owner there ever was: a branch in which none of them took part is never chosen. */
   const owners = new Set<string>();
   let branches = 0;
 
-  /** A branch that leaves the log here ends with this record. */
+  /** Handles a branch that ends with this record. */
   function* takeBranch(last: AclRecord): Generator<void> {
     const branch = [last];
     let prev = last.prev;
@@ -52,7 +55,7 @@ function* judging(spaceId: SpaceId, offered: readonly Uint8Array[]): Generator<v
     const at = from ? records.findIndex(({ id }) => equalBytes(id, from)) : -1;
     if (at < 0) return;
     if (!branch.some(({ author }) => owners.has(bytesToHex(author)))) {
-      if (lost.size < LOST_MAX) lost.set(bytesToHex(last.id), last); // an owner's record may follow
+      if (lost.size < LOST_MAX) lost.set(bytesToHex(last.id), last); // an owner's record may follow it
       return;
     }
     if (branches++ >= BRANCHES_MAX) return;
@@ -95,5 +98,5 @@ function headerOfRoot(spaceId: SpaceId, bytes: Uint8Array): SpaceHeader | undefi
   return "fault" in applyAclRecord(emptyAcl(), record, encoded.header) ? undefined : encoded.header;
 }
 
-/** Whether the first record of an ACL log is the root of that space, by its header, its signature and its ops. */
+/** Whether the first record of an ACL log is the root of that space; checks its header, signature and ops. */
 export const isRootOf = (spaceId: SpaceId, bytes: Uint8Array): boolean => headerOfRoot(spaceId, bytes) !== undefined;

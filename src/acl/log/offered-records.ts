@@ -5,17 +5,17 @@ import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { type AclRecord, decodeAclRecord, decodePending, type PendingRecord } from "../record/record.ts";
 import { verifyParts } from "../record/signed-parts.ts";
 
-/** Records that somebody offers, as far as they can be judged by themselves: signed, and each behind the one before. */
+/** Offered records, as far as they can be judged by themselves: signed, and each behind the one before. */
 export interface AclOffer {
   readonly records: readonly AclRecord[];
-  /** Why the whole is refused. */
+  /** Why the whole offer is refused. */
   readonly fault?: Refusal;
 }
 
-/** What `isKnown` at the beginning of the log is passed over unread: its id is its bytes. */
+/** Tells known records. Known ones at the beginning of the log are skipped unread, because an id stands for the bytes. */
 export type IsKnownRecord = (id: Uint8Array) => boolean;
 
-/** One record a step. */
+/** One record per step. */
 function* reading(offered: readonly Uint8Array[], isKnown: IsKnownRecord): Generator<void, AclOffer> {
   const records: AclRecord[] = [];
   for (const bytes of offered) {
@@ -32,13 +32,13 @@ function* reading(offered: readonly Uint8Array[], isKnown: IsKnownRecord): Gener
   return { records };
 }
 
-/** Reads what is offered at once: one's own record, or few. */
+/** Reads an offer at once: the account's own record, or few. */
 export const readOffer = (records: readonly Uint8Array[], isKnown: IsKnownRecord): AclOffer =>
   atOnce(reading(records, isKnown));
 
-/** The same of several, in slices of a few milliseconds: whoever shares a space can offer as long logs as they like. */
+/** Reads several offers in slices of a few milliseconds, because a member can offer logs of any length. */
 export function readOffers(logs: readonly (readonly Uint8Array[])[], isKnown: IsKnownRecord): Promise<AclOffer[]> {
-  // Frames are reused, and the rest is read in a later turn.
+  // Frames are reused, and the rest is read in a later turn, so the bytes are copied.
   const kept = logs.map((records) => records.map((bytes) => new Uint8Array(bytes)));
   return inSlices(
     (function* () {
@@ -49,7 +49,7 @@ export function readOffers(logs: readonly (readonly Uint8Array[])[], isKnown: Is
   );
 }
 
-/** Pending records that somebody hands on, read and verified in slices; undefined for what is none. */
+/** Reads and verifies pending records that somebody passes on, in slices; undefined for bytes that are none. */
 export function readPending(many: readonly Uint8Array[]): Promise<(PendingRecord | undefined)[]> {
   const kept = many.map((bytes) => new Uint8Array(bytes));
   return inSlices(

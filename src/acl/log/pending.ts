@@ -4,25 +4,26 @@ import type { SpaceStore } from "../../store/space-store.ts";
 import { type AclRecord, decodePending, type PendingRecord } from "../record/record.ts";
 import type { AclState } from "../reducer/state.ts";
 
-/** So many records wait in a space at most. */
+/** Most pending records in a space. */
 export const MAX_PENDING = 256;
 const MAX_BYTES = 8 << 20;
 
 export interface HeldPending {
   pending: PendingRecord;
-  /** Unix milliseconds when it came here. */
+  /** Unix milliseconds at which it came here. */
   receivedMs: number;
 }
 
 /**
- * What waits for the owner to put it into the log: proposals, and records of branches that lost. Durable, bounded,
- * handed on to whoever may reach the owner. Records of lost branches are kept a while longer, for what follows them may
- * come later and decide otherwise. Writes happen inside the commit queue's transaction.
+ * The records that wait for the owner to put them into the log: proposals, and records of lost branches. They are
+ * durable, bounded, and passed on to peers that may reach the owner. Records of lost branches are kept for a while
+ * longer, because what follows them may come later and change the decision. Writes happen inside the commit queue's
+ * transaction.
  */
 export type PendingRecords = ReturnType<typeof createPendingRecords>;
 
 export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore, "pendingRecords">) {
-  /** Decoded by id; what an id stands for never changes. */
+  /** Decoded records by id; what an id stands for never changes. */
   const cache = new Map<string, PendingRecord | undefined>();
 
   const read = ({ id, bytes }: PendingRow): PendingRecord | undefined => {
@@ -47,7 +48,7 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
   };
 
   return {
-    /** In the order of their authors' clocks, but each behind those that it follows. */
+    /** In the order of their authors' clocks, but each after those that it follows. */
     list(): HeldPending[] {
       const rows = new Map(table.waiting().map((row) => [bytesToHex(row.id), row]));
       if (cache.size > 2 * rows.size + 4 * MAX_PENDING)
@@ -69,7 +70,10 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
         const pending = read(row);
         return pending?.kind === "acl" ? [pending] : [];
       }),
-    /** False when there is no room: it may be offered again. What was in force here is kept in any case. */
+    /**
+     * Returns false when there is no room; the record may be offered again. One that was in force here is kept in any
+     * case.
+     */
     put(pending: PendingRecord, nowMs: number, wasInForce = false): boolean {
       if (waitsFor(pending.id)) return true;
       if (!wasInForce) {
@@ -79,7 +83,9 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
       table.put(pending.id, pending.bytes, nowMs);
       return true;
     },
-    /** A branch that lost, from its first record on as far as there is room: none is of use without those before it. */
+    /**
+     * Keeps a lost branch from its first record on, as far as there is room: a record is useless without those before it.
+     */
     putBranch(branch: readonly AclRecord[], nowMs: number): void {
       const before = waiting();
       const names = new Set(before.held.map(({ id }) => bytesToHex(id)));
@@ -97,7 +103,7 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
       const row = waitsFor(id);
       if (row) drop(row);
     },
-    /** What took effect waits no more. */
+    /** Drops pending records that have taken effect. */
     settle(state: AclState): void {
       for (const row of table.waiting()) {
         const name = bytesToHex(row.id);
@@ -108,8 +114,8 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
 }
 
 /**
- * In the order of their authors' clocks, but each behind those that it follows: a record that takes effect before one that it
- * follows would give that one a place, and so take its effect from it.
+ * Sorts by their authors' clocks, but each record after those that it follows: a record that took effect before one that
+ * it follows would only give that one a place, and so deprive it of its effect.
  */
 export function inOrder(records: readonly PendingRecord[]): PendingRecord[] {
   const byClock = records.toSorted((a, b) => a.time - b.time || Buffer.compare(a.id, b.id));

@@ -17,19 +17,22 @@ class AclDamagedError extends StoredFileError {
   }
 }
 
-/** A log as it is stored, and what it says. */
+/** A log as it is stored, and the state it leads to. */
 export interface StoredLog {
   readonly state: AclState;
   readonly records: StoredRecord[];
-  /** The first so many records need not be judged when it is opened again. */
+  /** The first records, this many, need not be judged when the log is opened again. */
   readonly settled: number;
 }
 
 const SNAPSHOT_KEY = "acl-snapshot";
-/** So many records are judged when a space is opened, or a sixteenth of them all: each snapshot is written whole. */
+/**
+ * A new snapshot is due when opening a space would judge at least this many records, and at least a sixteenth of them all;
+ * not more often, because each snapshot is written whole.
+ */
 const JUDGED_RECORDS = 512;
 
-/** Reads a space's log: up to the snapshot by it, and judges the rest. Throws AclDamagedError. */
+/** Reads a space's log: takes the state from the snapshot and judges the records after it. Throws AclDamagedError. */
 export function loadAclLog(store: SpaceStore, header: SpaceHeader): StoredLog {
   const rows = store.aclRecords();
   if (rows.length === 0) throw new AclDamagedError(`${store.path}: the ACL log has no root`);
@@ -49,7 +52,7 @@ export function loadAclLog(store: SpaceStore, header: SpaceHeader): StoredLog {
   return { state, records, settled };
 }
 
-/** The state after the first `count` records of a log, in a copy of its own; a record a step. */
+/** Yields the state after the first `count` records of a log, in a copy of its own; one record per step. */
 export function* statesUpTo(
   store: SpaceStore,
   header: SpaceHeader,
@@ -81,11 +84,11 @@ export function isUnsettled({ records, settled }: StoredLog): boolean {
   return records.length - settled >= Math.max(JUDGED_RECORDS, records.length >> 4);
 }
 
-/** Keeps what a log says, in a write of the commit queue. */
+/** Keeps a snapshot of the log, in a write of the commit queue. */
 export function settleLog(store: SpaceStore, log: StoredLog): StoredLog {
   putSnapshot(store, encodeAclSnapshot(log.state, log.records));
   return { ...log, settled: log.records.length };
 }
 
-/** Keeps a snapshot beside the log that it is of. */
+/** Stores the snapshot beside its log. */
 export const putSnapshot = (store: SpaceStore, snapshot: Uint8Array): void => store.putMeta(SNAPSHOT_KEY, snapshot);

@@ -10,16 +10,19 @@ import type { SpaceHeader } from "../record/space-header.ts";
 import { tookEffect, tryAclOps } from "../reducer/reducer.ts";
 import { createSequencer, type HeldRecords, heldRecords, type Sequencer } from "./sequence.ts";
 
-/** What waits and never can take effect, and what does not wait although something follows it that may. */
+/**
+ * Records that wait but can never take effect, and records that do not wait although one that may take effect follows
+ * them.
+ */
 interface Misplaced {
   readonly dead: readonly PendingRecord[];
   readonly again: readonly PendingRecord[];
 }
 
-/** What waits for its place in the log, judged by the log as it is now. */
+/** The pending records, judged by the log as it is now. */
 export type PendingBook = ReturnType<typeof createPendingBook>;
 
-/** Of so many, those that wait in vain are looked for in the write that moved the log; it takes a few milliseconds. */
+/** Up to this many, the write that moved the log looks for those that wait in vain; it takes a few milliseconds. */
 const LOOKED_THROUGH_AT_ONCE = 256;
 
 export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8Array; acl: AclLog; clock: Clock }) {
@@ -46,11 +49,13 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
     return "fault" in tried ? tried.fault : undefined;
   };
 
-  /** What is planned on the log of this moment if these records wait here. */
+  /** The sequencing plans, for the current log, if these records wait here. */
   const sequencer = (held: HeldRecords = heldRecords(waiting()), faultOf = ownersFaultOf): Sequencer =>
     createSequencer({ state: acl.state, held, isNamed: acl.isAwaited, faultOf });
 
-  /** With the records of lost branches that they follow and that are still known: without those they never get a place. */
+  /**
+   * Adds the records of lost branches that they follow and that are still known: without those they never get a place.
+   */
   const withAncestors = (records: readonly PendingRecord[]): PendingRecord[] => {
     const found = new Map(records.map((pending) => [bytesToHex(pending.id), pending]));
     for (const pending of records) {
@@ -64,7 +69,10 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
     return [...found.values()];
   };
 
-  /** Of these, and of what they follow, those that may yet take effect, and those that such a one follows. A record a step. */
+  /**
+   * Of these records and those they follow: the ones that may yet take effect, with the ones those follow. One record per
+   * step.
+   */
   function* living(records: readonly PendingRecord[]): Generator<void, HeldRecords> {
     const ordered = inOrder(withAncestors(records));
     const left = heldRecords(ordered);
@@ -76,7 +84,10 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
     return left;
   }
 
-  /** Keeps records; when there is no room, those go first that can no longer take effect. Answers what had no room. */
+  /**
+   * Keeps records; when there is no room, it first drops those that can no longer take effect. Returns those that found
+   * no room.
+   */
   const keepPending = (records: readonly PendingRecord[]): PendingRecord[] => {
     const nowMs = deps.clock.nowMs();
     const full = records.filter((pending) => !acl.pending.put(pending, nowMs));
@@ -86,8 +97,7 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
   };
 
   /**
-   * Records of lost branches that were forgotten, but that changes which came since name, with those they follow: they
-   * wait again. Answers them.
+   * Forgotten records of lost branches that changes named since, with those they follow; they wait again. Returns them.
    */
   const namedAgain = (): PendingRecord[] => {
     const again = new Map<string, PendingRecord>();
@@ -131,7 +141,7 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
     for (const pending of again) acl.pending.put(pending, deps.clock.nowMs(), true);
   };
 
-  /** What the log has made impossible waits for nobody, and nothing waits for it. */
+  /** Forgets pending records that the log has made impossible, and what waits for them. */
   const forgetDead = (): void => putRight(atOnce(misplaced()));
 
   return {
@@ -139,24 +149,30 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
     sequencer,
     faultOf: ownersFaultOf,
     ownFaultOf,
-    /** Of these and what waits, what may yet take effect. */
+    /** Of these and the pending records, those that may yet take effect. */
     living: (records: readonly PendingRecord[]): HeldRecords => atOnce(living([...waiting(), ...records])),
     keep: keepPending,
     namedAgain,
-    /** The index, from one on, of what can be sequenced now, or forgotten; their length where nothing is. In slices. */
+    /**
+     * The index, from `from` on, of the next record that can be sequenced or forgotten; the list's length where there is
+     * none. In slices.
+     */
     nextDue: (held: readonly HeldPending[], from: number, mayGo: (one: HeldPending) => boolean): Promise<number> =>
       inSlices(nextDue(held, from, mayGo)),
-    /** In a write, after the log has moved. Where very much waits that is left to `findDead`. */
+    /** Called in a write, after the log has moved. Where many records wait, it leaves them to `findDead`. */
     forgetDeadOfFew(): void {
       if (acl.pending.count() <= LOOKED_THROUGH_AT_ONCE) forgetDead();
     },
-    /** Looks for them in slices. Answers how to forget them, in a write; undefined where there are none. */
+    /**
+     * Looks for dead records in slices. Resolves to a function that forgets them in a write; to undefined where there are
+     * none.
+     */
     async findDead(): Promise<(() => void) | undefined> {
       const { id } = acl.head();
       const found = await inSlices(misplaced());
       if (found.dead.length + found.again.length === 0) return undefined;
       return () => {
-        // Found of an earlier log, it is looked for anew next time.
+        // If the log has moved since, the next call looks again.
         if (equalBytes(acl.head().id, id)) putRight(found);
       };
     },

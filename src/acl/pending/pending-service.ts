@@ -23,10 +23,10 @@ import { permissionOf } from "../reducer/state.ts";
 import type { PendingBook } from "./pending-book.ts";
 import { keysOfBranch } from "./sequence.ts";
 
-/** How long a device waits for another one to propose its own record again. */
+/** How long a device lets another device of the owner propose its own record again. */
 const OTHERS_TURN_MS = 10 * 60_000;
 
-/** What became of a proposal that somebody handed on. */
+/** What became of a proposal that somebody passed on. */
 export type PendingVerdict = { kind: "kept" | "known" } | { kind: "refused"; refusal: Refusal };
 
 interface PendingServiceDeps {
@@ -37,7 +37,7 @@ interface PendingServiceDeps {
   clock: Clock;
   book: PendingBook;
   context(): AclContext;
-  /** Runs in one transaction and tells the listeners once it is durable. */
+  /** Runs in one transaction and notifies the listeners once it is durable. */
   move<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T>;
   /** Takes in one record of this account. */
   append(made: AclMade, scope: WriteScope): AclConsequences | undefined;
@@ -45,11 +45,11 @@ interface PendingServiceDeps {
 
 const FULL = refusal("acl.pending_full");
 
-/** Records that wait for the owner's devices to give them their place: proposed, handed on, sequenced. */
+/** Records that wait until the owner's devices give them their place: how they are proposed, passed on and sequenced. */
 export function createPendingService(deps: PendingServiceDeps) {
   const { acl, engine, account, book, context, move, append } = deps;
 
-  /** Carries out what sequencing one pending record takes. */
+  /** Sequences one pending record. */
   const sequenceOne = (
     pending: PendingRecord,
     scope: WriteScope,
@@ -59,7 +59,7 @@ export function createPendingService(deps: PendingServiceDeps) {
     acl.pending.drop(pending.id);
     if ("drop" in plan) return { result: { progress: true } };
     const { ops, minClock, placed, parts } = plan.compose();
-    // Planned with a short stand-in for its branch, which somebody may have made so that the whole is none.
+    // The plan used a short stand-in for the branch; with a hostile branch the whole record may be invalid.
     if (ops.length > 0 && book.faultOf(ops, minClock)) return { result: { progress: true } };
     for (const part of parts) acl.pending.put(part, deps.clock.nowMs(), true);
     const now = context();
@@ -70,20 +70,25 @@ export function createPendingService(deps: PendingServiceDeps) {
     return { result: { progress: true, made: made.bytes }, ...(consequences ? { consequences } : {}) };
   };
 
-  /** What another of the owner's devices had done on a branch that lost is left to that device for a while. */
+  /** A record that another device of the owner made on a lost branch is first left to that device. */
   const isOurTurn = ({ pending, receivedMs }: HeldPending): boolean => {
     const isOfOther = pending.kind === "acl" && book.isOwn(pending) && !acl.stoodHere(pending.id);
     return !isOfOther || deps.clock.nowMs() >= receivedMs + OTHERS_TURN_MS;
   };
 
-  /** Forgets what waits in vain by now: the log made it impossible, or changes that named it found their place. */
+  /**
+   * Forgets records that wait in vain: the log made them impossible, or the changes that named them found their place.
+   */
   const forgetDead = async (): Promise<void> => {
     const forget = await book.findDead();
     if (forget) await engine.moveAcl(() => ({ result: forget() }));
   };
 
   return {
-    /** Asks the owner's devices: kept here until they have answered, and handed on. Undefined as for `draft`. */
+    /**
+     * Asks the owner's devices: the proposal is kept here until they have decided, and passed on. Resolves to undefined
+     * in the cases of `draft`.
+     */
     propose: (build: AclBuild): Promise<AclMade | undefined> =>
       engine.moveAcl(() => {
         const now = context();
@@ -95,11 +100,12 @@ export function createPendingService(deps: PendingServiceDeps) {
       }),
 
     /**
-     * Keeps what others hand on for the owner's devices: proposals that could take effect now, and records of lost
-     * branches that could, or that members' changes name, with those before them. Answers one verdict each.
+     * Keeps records that others pass on for the owner's devices: proposals that could take effect now, and records of
+     * lost branches that could, or that members' changes name, with the records before them. Resolves to one verdict for
+     * each.
      */
     async takePending(many: readonly Uint8Array[]): Promise<PendingVerdict[]> {
-      const offered = await readPending(many.slice(0, MAX_PENDING)); // nobody keeps more
+      const offered = await readPending(many.slice(0, MAX_PENDING)); // no device keeps more
       return engine.moveAcl(() => {
         const fresh = offered.flatMap((pending) =>
           pending && !tookEffect(acl.state, pending.id) && !acl.pending.has(pending.id) ? [pending] : [],
@@ -132,13 +138,13 @@ export function createPendingService(deps: PendingServiceDeps) {
 
     forgetDead,
 
-    /** What waits for the owner's devices, to be handed on. */
+    /** The pending records, to be passed on. */
     pending: (): Uint8Array[] => acl.pending.list().map(({ pending }) => pending.bytes),
 
     /**
-     * What this account proposed and could give effect to itself, and requests to join that it may put into the log, oldest
-     * first, now that its records can be put in order: each by a record of its own (`ownSequence`). What never can any more
-     * is forgotten.
+     * This account's own proposals that it can now give effect to itself, and the requests to join that it may put into
+     * the log, oldest first. Called when its records can be put in order; each gets a record of its own (`ownSequence`).
+     * Forgets those that can never take effect any more.
      */
     ownProposals: (): Promise<PendingRecord[]> =>
       engine.moveAcl(() => {
@@ -159,9 +165,10 @@ export function createPendingService(deps: PendingServiceDeps) {
       }),
 
     /**
-     * On an owner's device: gives effect to what waits, one record each, and forgets what never can. Answers the records
-     * made. On other devices nothing happens. What another of the owner's devices had done on a branch that lost is first
-     * left to that device, so that two do not fork the log again over it. Call it after a meeting, and every round.
+     * On an owner's device: gives effect to the pending records, one record each, and forgets those that can never take
+     * effect. Resolves to the records made; on other devices to none. A record that another device of the owner made on a
+     * lost branch is first left to that device, so that the two do not fork the log again over it. Call it after a
+     * session with a peer, and in every round.
      */
     async sequence(): Promise<Uint8Array[]> {
       const made: Uint8Array[] = [];
@@ -169,7 +176,7 @@ export function createPendingService(deps: PendingServiceDeps) {
       if (book.namedAgain().length > 0) await move(() => ({ result: book.keep(book.namedAgain()) }));
       for (let progress = true; progress; ) {
         progress = false;
-        await forgetDead(); // else each of a long branch would be looked at again for each that is forgotten
+        await forgetDead(); // otherwise each record of a long branch would be judged again for every record that is forgotten
         const held = acl.pending.list();
         for (let at = 0; ; at++) {
           at = await book.nextDue(held, at, isOurTurn);

@@ -1,4 +1,4 @@
-/** Records of members that the owner's device gives a place in the log. */
+/** How the owner's device gives members' records a place in the log. */
 import { describe, expect, test } from "bun:test";
 import { type AclWorld, createAccount, createAclWorld, expectRefused } from "../../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../../base/bytes.ts";
@@ -114,7 +114,7 @@ describe("what the owner sequences", () => {
     expect(tried).toBeLessThan(3 * branch.length);
     const { ops, placed } = (last as { compose(): { ops: AclOp[]; placed: unknown[] } }).compose();
     expect([ops.length, placed.length]).toEqual([500, 500]);
-    // It can be the owner's next record: each of those before has its place by it.
+    // It can be the owner's next record: it gives each of those before it a place.
     expect(world.forge(world.owner.signer, ops.slice(-1), { clock: 500 })).toBe("acl.prev_unplaced");
     expect(world.forge(world.owner.signer, ops, { clock: 500 })).toBeUndefined();
     expect(branch.every(({ id }) => world.state.positions.has(bytesToHex(id)))).toBe(true);

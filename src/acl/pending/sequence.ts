@@ -8,12 +8,12 @@ import { tookEffect } from "../reducer/reducer.ts";
 import type { AclState } from "../reducer/state.ts";
 import { superseded } from "../reducer/superseded.ts";
 
-/** What waits, found by its id and by what it follows. */
+/** The pending records, by id and by the record they follow. */
 export interface HeldRecords {
   byId(id: Uint8Array): PendingRecord | undefined;
   /** Whether one of these records follows this one. */
   isFollowed(id: Uint8Array): boolean;
-  /** To be called of a record before those that it follows. */
+  /** Call this for a record before those that it follows. */
   drop(record: PendingRecord): void;
   all(): PendingRecord[];
 }
@@ -37,13 +37,15 @@ export function heldRecords(records: readonly PendingRecord[]): HeldRecords {
   };
 }
 
-/** So many records of a branch get their places by one record of the log: each costs some hundred bytes of it. */
+/**
+ * One record of the log gives at most this many records of a branch their places: each takes some hundred bytes of it.
+ */
 const BRIDGED_AT_ONCE = 1000;
 
-/** What planning asks of the device. */
+/** What planning needs from the device. */
 export interface SequencePort {
   state: AclState;
-  /** What waits here, the one that is planned among it. */
+  /** The records that wait here, including the one that is planned. */
   held: HeldRecords;
   /** Whether changes of members name this record of a lost branch. */
   isNamed(recordId: Uint8Array): boolean;
@@ -51,7 +53,7 @@ export interface SequencePort {
   faultOf(ops: readonly AclOp[], minClock: number): Refusal | undefined;
 }
 
-/** What the next record is to hold, perhaps nothing, with the parts that from now on wait for themselves. */
+/** What the next record is to hold (perhaps nothing), and the parts that from now on wait by themselves. */
 interface Sequence {
   readonly ops: AclOp[];
   readonly minClock: number;
@@ -60,18 +62,18 @@ interface Sequence {
 }
 
 /**
- * What an owner's device makes of a proposal, or of a record of a branch that lost: it goes into the next record
- * (`compose`), or it is forgotten (`drop`), or kept for later (`wait`).
+ * What an owner's device does with a proposal or a record of a lost branch: it goes into the next record (`compose`), it
+ * is forgotten (`drop`), or it is kept for later (`wait`).
  */
 type SequencePlan = { compose(): Sequence } | { drop: Refusal } | { wait: Refusal };
 
 /**
- * Plans how what somebody asked for is proposed again on the head of the moment. Its author's rights are those of now. A
- * record that can no longer take effect is given a place all the same where changes name it or one that follows it.
+ * Plans how a request is proposed again on the current head. Its author's current rights apply. A record that can no
+ * longer take effect still gets a place where changes name it or a record that follows it.
  */
 export type Sequencer = (pending: PendingRecord) => SequencePlan;
 
-/** Plans for one state of the log and what is held. What it found of a record's branch it need not look for again. */
+/** Plans for one state of the log and its pending records. It remembers what it found of a record's branch. */
 export function createSequencer(port: SequencePort): Sequencer {
   const bridgeTo = createBridges(port);
   return (pending) => {
@@ -85,29 +87,29 @@ export function createSequencer(port: SequencePort): Sequencer {
   };
 }
 
-/** The records without a place between the log and a record that waits, as a list from its end. */
+/** The records without a place between the log and a pending record, as a list from its end. */
 interface Bridge {
   /** The record with a place that the first of them follows. */
   readonly from: Uint8Array;
-  /** The last of them, with those before it; undefined where the record follows what has a place. */
+  /** The last of them, with those before it; undefined where the pending record follows one that has a place. */
   readonly last: { readonly record: AclRecord; readonly bridge: Bridge } | undefined;
 }
 
 /**
- * Finds the bridge to each record, or why there is none. What was found of one is the beginning of what is found of those that
- * follow it, so that a branch is planned in time that grows with its length, not with the square of it.
+ * Finds the bridge to each record, or why there is none. The bridge of one record is the beginning of the bridges of
+ * those that follow it, so planning a branch takes time in proportion to its length, not to its square.
  */
 function createBridges({ state, held }: SequencePort): (record: AclRecord) => Bridge | Refusal {
   const known = new Map<string, Bridge | Refusal>();
 
-  /** What this record follows, unless that has a place. */
+  /** The record that this one follows, unless that one has a place. */
   const before = ({ prev }: AclRecord): AclRecord | undefined => {
     if (!prev || state.positions.has(bytesToHex(prev))) return undefined;
     const found = held.byId(prev);
     return found?.kind === "acl" ? found : undefined;
   };
 
-  /** When that of the record before is known. */
+  /** The bridge of a record whose predecessor's is known. */
   const extended = (record: AclRecord): Bridge | Refusal => {
     const last = before(record);
     if (!last) {
@@ -135,8 +137,8 @@ function recordsOf(bridge: Bridge): AclRecord[] {
 }
 
 /**
- * What goes into the next record with a record that waits: its bridge, of which as much as one record holds. Where that is not all,
- * the record waits on behind it.
+ * What goes into the next record for a pending record: as much of its bridge as one record can hold. Where that is not
+ * all, the pending record waits for the rest.
  */
 function behindBridge(bridge: Bridge, record: AclRecord, whole: (before: readonly AclRecord[]) => Sequence): Sequence {
   const before = recordsOf(bridge);
@@ -145,7 +147,10 @@ function behindBridge(bridge: Bridge, record: AclRecord, whole: (before: readonl
   return { ops: placed.map(aliasOf), minClock: placed.at(-1)!.clock, placed, parts: [record] };
 }
 
-/** Stands for a bridge in a trial: all of it would have one position, so that its last record has it right behind the log. */
+/**
+ * Stands for a bridge in a trial: the whole bridge has one position, so its last record stands for it right behind the
+ * log.
+ */
 const trialOf = ({ from, last }: Bridge): AclOp[] => (last ? [aliasOf({ ...last.record, prev: from })] : []);
 
 function planRecord(port: SequencePort, bridge: Bridge | Refusal, record: AclRecord): SequencePlan {
@@ -165,7 +170,10 @@ function planRecord(port: SequencePort, bridge: Bridge | Refusal, record: AclRec
   return port.held.isFollowed(record.id) ? { wait: refusal("acl.followed") } : { drop: fault };
 }
 
-/** A record that itself gave effect to others: what it sequenced is sequenced again, the record only if it is named. */
+/**
+ * Plans a record that itself gave effect to others: what it sequenced is sequenced again; the record itself only if it is
+ * named.
+ */
 function planParts(port: SequencePort, bridge: Bridge, record: AclRecord): SequencePlan {
   const { state } = port;
   const aliases = record.ops.filter((op) => op.op === "alias" && !tookEffect(state, op.id));
@@ -188,9 +196,9 @@ function planParts(port: SequencePort, bridge: Bridge, record: AclRecord): Seque
       compose: () =>
         behindBridge(bridge, record, (before) => {
           const whole = withOwn(ops, before.map(aliasOf));
-          // With the place of an older record go the keys that it was given it with.
+          // An older record that gets its place carries the keys it was made with.
           const placed = whole.some((op) => op.op === "alias") ? [record] : [];
-          // And what is sequenced again gets a place of its own, under whose keys changes may have been written.
+          // What is sequenced again also gets a place of its own, because changes may have been written under its keys.
           const placedAgain = left.length > 0 ? [] : parts.flatMap((part) => (part.kind === "acl" ? [part] : []));
           return { ops: whole, minClock: record.clock, placed: [...placed, ...placedAgain], parts: [...left] };
         }),
@@ -209,7 +217,7 @@ const aliasOf = (record: Pick<AclRecord, "id" | "prev" | "clock">): AclOp => ({
   clock: record.clock,
 });
 
-/** Keys of a branch that lost, unless the log leads to them: what was written under them must open for all. */
+/** Keys of a lost branch that the log does not lead to: what was written under them must open for everybody. */
 export function keysOfBranch(
   context: AclContext,
   records: readonly AclRecord[],

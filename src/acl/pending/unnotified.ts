@@ -5,7 +5,7 @@ import { accountIdOf } from "../../crypto/account-id.ts";
 import type { AclMade } from "../compose/compose.ts";
 import type { AclLog } from "../log/acl-log.ts";
 
-/** How many records are kept whose accounts may still have to be notified; the oldest are forgotten beyond that. */
+/** Most records kept whose accounts may still have to be notified; beyond that the oldest are forgotten. */
 const KEPT = 256;
 
 interface UnnotifiedDeps {
@@ -15,17 +15,17 @@ interface UnnotifiedDeps {
 }
 
 /**
- * The accounts that this device lets in and has not notified yet. They are on the disk before the record can count, so a
- * device that dies in between, or never learns what became of the record, notifies them once it sees that the record counts.
- * Notifying twice does nothing more.
+ * The accounts that this device admits and has not notified yet. They are stored before the record can count. So a device
+ * that dies in between, or never learns what became of the record, notifies them once it sees that the record counts.
+ * Notifying twice does no harm.
  */
 export function createUnnotified({ accountKey, acl, engine }: UnnotifiedDeps) {
   const { unnotified } = engine.store;
-  /** Records kept in this run: only the code that appends them knows whether anything can still come of them. */
+  /** Records kept in this run: only the code that appends them knows whether they may still come to count. */
   const ofThisRun = new Set<string>();
   let inTurn: Promise<void> = Promise.resolve();
 
-  /** In the transaction of the record itself, or before it is put where others see it. */
+  /** Called in the transaction of the record itself, or before others can see the record. */
   const put = ({ id, admits }: AclMade): void => {
     const accounts = admits.filter((account) => !equalBytes(account, accountKey));
     if (accounts.length === 0) return;
@@ -49,17 +49,17 @@ export function createUnnotified({ accountKey, acl, engine }: UnnotifiedDeps) {
 
   return {
     put,
-    /** Before the record is put where others see it; durable when it resolves. */
+    /** Called before others can see the record; durable when it resolves. */
     async keepUnnotified(made: AclMade): Promise<void> {
       if (made.admits.length > 0) await engine.write(() => put(made));
     },
-    /** Nothing came of a record. */
+    /** Forgets a record that did not come to count. */
     async forgetUnnotified({ id, admits }: AclMade): Promise<void> {
       if (admits.length > 0) await drop([id]);
     },
     /**
-     * To be called when the log holds all that others see. Forgets the records of earlier runs that are not pending and in
-     * whose place another record stands.
+     * Call this when the log holds all that others see. Forgets records of earlier runs that are not pending and whose
+     * place another record has.
      */
     async forgetUnnotifiedInVain(): Promise<void> {
       const vain = unnotified
@@ -73,7 +73,10 @@ export function createUnnotified({ accountKey, acl, engine }: UnnotifiedDeps) {
         );
       if (vain.length > 0) await drop(vain.map(({ record }) => record));
     },
-    /** Tells the accounts that this device let in, as far as they are members by now. What fails is told the next time. */
+    /**
+     * Notifies the accounts that this device admitted, as far as they are members by now. Those that fail are tried again
+     * next time.
+     */
     notifyAdmitted(tell: (accounts: AccountId[]) => Promise<void>): Promise<void> {
       const next = inTurn.then(() => notifyAll(tell));
       inTurn = next.catch(() => undefined);

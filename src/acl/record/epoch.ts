@@ -10,16 +10,16 @@ import { ACL_BOUNDS, type EpochOp, type SealedKey, type SealedMetadata } from ".
 
 export const READ_KEY_BYTES = 32;
 
-/** Context of the sealed box that carries a read key: it opens for this space and purpose alone. */
+/** Context of the sealed box that carries a read key: the box opens only for this space and purpose. */
 const readKeyContext = (spaceId: SpaceId): string => `svc/read-key/v1/${spaceId}`;
 const metadataContext = (spaceId: SpaceId, account: AccountId): string => `svc/acl-metadata/v1/${spaceId}/${account}`;
 
-/** A read key for each of those who are to hold it. */
+/** Seals a read key to each account that is to hold it. */
 export function sealReadKey(spaceId: SpaceId, key: Uint8Array, recipients: readonly Uint8Array[]): SealedKey[] {
   return recipients.map((to) => ({ to, box: sealTo(to, key, readKeyContext(spaceId)) }));
 }
 
-/** The read key in a box for the holder of a seed, if it is the one that the id commits to. */
+/** Opens the box with a seed and returns the read key, if it is the one that the key id commits to. */
 export function openReadKey(
   spaceId: SpaceId,
   seed: Uint8Array,
@@ -30,8 +30,8 @@ export function openReadKey(
 }
 
 /**
- * The key of an epoch for the holder of a seed: a member's account, an invite's or guest key's secret. `lies`: a box is
- * addressed to it and does not hold the epoch's key.
+ * Opens an epoch's key with a seed: of a member's account, an invite or a guest key. `lies`: a box is addressed to that
+ * seed but does not hold the epoch's key.
  */
 export function openEpochKey(
   spaceId: SpaceId,
@@ -47,7 +47,10 @@ export function openEpochKey(
   return { key: undefined, lies: boxes.length > 0 };
 }
 
-/** A new epoch under `key`: sealed to each recipient, with the keys before it sealed under it, the current one first. */
+/**
+ * Makes a new epoch under `key`: it is sealed to each recipient, and the previous keys are sealed under it, the current
+ * one first.
+ */
 export function makeEpoch(
   spaceId: SpaceId,
   key: Uint8Array,
@@ -66,7 +69,7 @@ export function makeEpoch(
   };
 }
 
-/** A key before an epoch's, for whoever holds the epoch's key. */
+/** Opens a previous key with the epoch's key. */
 export function openPreviousKey(
   key: Uint8Array,
   epochKeyId: Uint8Array,
@@ -75,22 +78,25 @@ export function openPreviousKey(
   return ifKeyOf(open(key, previous.sealed, concatBytes(epochKeyId, previous.keyId)), previous.keyId);
 }
 
-/** A key counts only if it is the one that its id commits to. */
+/** Returns the key only if it is the one that its id commits to. */
 export function ifKeyOf(key: Uint8Array | undefined, keyId: Uint8Array): Uint8Array | undefined {
   return key?.length === READ_KEY_BYTES && equalBytes(keyIdOf(key), keyId) ? key : undefined;
 }
 
-/** Seed of the key pair that people who are not members yet seal to, and every member can open. */
+/** Seed of the key pair to which people who are not members yet seal; every member can open it. */
 function metadataSeed(spaceId: SpaceId, readKey: Uint8Array): Uint8Array {
   return deriveKey(readKey, "acl-metadata", spaceId);
 }
 
-/** Whether an epoch's metadata key belongs to its read key; a lying author would learn nothing but block everybody. */
+/**
+ * Whether an epoch's metadata key belongs to its read key. A false one teaches its author nothing but locks everybody
+ * out.
+ */
 export function isMetadataKeyOf(spaceId: SpaceId, readKey: Uint8Array, metadataKey: Uint8Array): boolean {
   return equalBytes(publicKeyOfSeed(metadataSeed(spaceId, readKey)), metadataKey);
 }
 
-/** What a member tells the others about itself. The profile key opens what it publishes of its profile elsewhere. */
+/** What a member publishes to the others about itself. The profile key opens the profile that it publishes elsewhere. */
 export interface MemberMetadata {
   name?: string;
   description?: string;
@@ -102,7 +108,7 @@ export interface MemberMetadata {
 const METADATA_FIELDS = ["name", "description", "iconCid", "profileKey"] as const;
 export const MAX_METADATA_BYTES = ACL_BOUNDS.metadataBoxBytes - BOX_OVERHEAD_BYTES;
 
-/** Seals what is said about an account to the members of a space, present and to come. */
+/** Seals metadata about an account to the present and future members of a space. */
 export function sealMetadata(
   spaceId: SpaceId,
   epoch: Pick<EpochOp, "keyId" | "metadataKey">,
@@ -119,7 +125,7 @@ export function sealMetadata(
   return { keyId: epoch.keyId, box: sealTo(epoch.metadataKey, bytes, metadataContext(spaceId, account)) };
 }
 
-/** What was said about an account, with the read key of the epoch named; undefined for what is none of ours. */
+/** Opens metadata about an account with the read key of the epoch it names; undefined for what we did not seal. */
 export function openMetadata(
   spaceId: SpaceId,
   readKey: Uint8Array,

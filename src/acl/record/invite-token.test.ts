@@ -75,7 +75,7 @@ test("[invite] another version or kind is invite.invalid, even well made", () =>
     [0, 1],
     [2, 1],
     [1, 0],
-    [1, 3], // of the length of another kind
+    [1, 3], // the length of another kind
     [1, 4],
   ] as const)
     expect(codeOf(() => decodeInviteToken(made(version, kind)))).toBe("invite.invalid");

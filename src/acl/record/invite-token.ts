@@ -10,30 +10,33 @@ import { createSigner } from "../../crypto/sign.ts";
 import { svcError } from "../../protocol/errors.ts";
 
 /**
- * A token that gives access by itself. `member`: whoever holds the secret may join. `guest`: the secret is the account that
- * all guests read as.
+ * A token that gives access by itself. `member`: its holder may join. `guest`: its secret is the account as which all
+ * guests read.
  */
 export interface OpenToken {
   kind: "member" | "guest";
   spaceId: SpaceId;
   /** 32-byte Ed25519 seed. */
   seed: Uint8Array;
-  /** Of a place of the space on the network. From there the log leads on: each new read key is sealed to the token's key. */
+  /**
+   * Transport secret of one of the space's places on the network. The log leads on from there, because each new read key
+   * is sealed to the token's key.
+   */
   transportSecret: Uint8Array;
 }
 
-/** A token that lets its holder ask to join: it says whom, and gives no way to the space itself. */
+/** A token that lets its holder ask to join: it names whom to ask, and gives no access to the space itself. */
 export interface RequestToken {
   kind: "request";
   spaceId: SpaceId;
   /** 32-byte Ed25519 seed. */
   seed: Uint8Array;
-  /** A record of the log that the request follows. */
+  /** The record of the log that the request follows. */
   basis: Uint8Array;
-  /** The epoch to whose metadata key is sealed what the holder says of itself. */
+  /** The epoch to whose metadata key the holder's profile is sealed. */
   keyId: Uint8Array;
   metadataKey: Uint8Array;
-  /** Accounts that take the request: who minted the invite, and the owner. */
+  /** Accounts that receive the request: the one that minted the invite, and the owner. */
   receivers: readonly Uint8Array[];
 }
 
@@ -101,7 +104,7 @@ export function decodeInviteToken(text: string): InviteToken {
   };
 }
 
-/** The account that all guests of a space read as. */
+/** The account as which all guests of a space read. */
 export function guestAccount(token: Pick<InviteToken, "seed">, peerId: PeerId): Account {
   const signer = createSigner(token.seed);
   return { id: accountIdOf(signer.publicKey), peerId, seed: token.seed, signer };

@@ -6,7 +6,7 @@ import type { RequestToken } from "./invite-token.ts";
 import type { AclOp } from "./op.ts";
 import { encodeAclProposal, joinProofBytes, type PendingRecord } from "./record.ts";
 
-/** A request to join, or its withdrawal, by somebody who does not know the space: all that it takes is in the token. */
+/** A request to join, or its withdrawal, by an account that does not know the space: the token holds all it needs. */
 
 interface Asking {
   readonly account: Account;
@@ -20,7 +20,7 @@ const proposalOf = ({ account, token, timeMs }: Asking, op: AclOp) =>
     account.signer,
   );
 
-/** Asks to join; its id names the request. */
+/** Composes a request to join; its id names the request. */
 export function composeRequest(asking: Asking, metadata: MemberMetadata | undefined) {
   const { account, token } = asking;
   const invite = createSigner(token.seed);
@@ -32,11 +32,11 @@ export function composeRequest(asking: Asking, metadata: MemberMetadata | undefi
   return proposalOf(asking, { op: "requestJoin", invite: invite.publicKey, proof, ...said });
 }
 
-/** Takes a request back. */
+/** Composes the withdrawal of a request. */
 export const composeWithdrawal = (asking: Asking, request: Uint8Array) =>
   proposalOf(asking, { op: "requestCancel", request });
 
-/** Whether a pending record asks to join, or takes that back, and does nothing else: then whoever manages the space may sequence it. */
+/** Whether a pending record only asks to join or withdraws that: then anybody who manages the space may sequence it. */
 export const isJoinRequest = (pending: PendingRecord): boolean =>
   pending.kind === "acl-proposal" &&
   pending.ops.length === 1 &&

@@ -9,24 +9,24 @@ export interface SealedKey {
   box: Uint8Array;
 }
 
-/** A new read key: for each who may read, and with the keys before it sealed under it. */
+/** A new read key: sealed to each account that may read, with the previous keys sealed under it. */
 export interface EpochOp {
   keyId: Uint8Array;
-  /** Public half of a key derived from the read key: what people tell the members about themselves is sealed to it. */
+  /** Public half of a key derived from the read key: members' metadata is sealed to it. */
   metadataKey: Uint8Array;
   sealed: SealedKey[];
-  /** The current key first, then keys of branches that lost; empty in the first epoch. */
+  /** The current key first, then keys of lost branches; empty in the first epoch. */
   previous: { keyId: Uint8Array; sealed: Uint8Array }[];
 }
 
-/** The last change accepted from a writer: what lies beyond it does not count. A forked writer has several. */
+/** The last change accepted from a writer; changes after it do not count. A forked writer has several. */
 export interface CutOff {
   writer: Uint8Array;
   seq: number;
   id: Uint8Array;
 }
 
-/** What a member tells the others about itself: sealed to the metadata key of the epoch named. */
+/** What a member publishes to the others about itself: sealed to the metadata key of the epoch it names. */
 export interface SealedMetadata {
   keyId: Uint8Array;
   box: Uint8Array;
@@ -50,21 +50,21 @@ export type AclOp =
   | { op: "ownershipChange"; account: Uint8Array; oldPermission: GrantablePermission; cutOffs?: CutOff[] }
   | { op: "guestKey"; key: Uint8Array }
   | { op: "guestRevoke" }
-  /** Starts an epoch. Its keys go to exactly those who may read. */
+  /** Starts an epoch. Its key goes to exactly those who may read. */
   | { op: "readKeyChange"; epoch: EpochOp }
-  /** Gives the current key to those whom this record lets in. */
+  /** Gives the current key to the accounts that this record admits. */
   | { op: "shareKey"; keyId: Uint8Array; sealed: SealedKey[] }
   | { op: "stopSharing"; cuts: { account: Uint8Array; cutOffs: CutOff[] }[] }
   | { op: "spaceDelete" }
   | { op: "profile"; metadata: SealedMetadata }
-  /** The owner puts a proposal, or a record of a branch that lost, into the log. */
+  /** The owner puts a proposal, or a record of a lost branch, into the log. */
   | { op: "sequenced"; pending: Uint8Array }
-  /** A record of a branch that lost and can no longer take effect: changes that name it are placed by this. */
+  /** Gives a place to changes that name this record of a lost branch, which can no longer take effect. */
   | { op: "alias"; id: Uint8Array; prev: Uint8Array; clock: number };
 
 export type AclOpKind = AclOp["op"];
 
-/** Bounds on what a record may hold, checked before any of it is looked at. */
+/** Bounds on what a record may hold; they are checked before its content is read. */
 export const ACL_BOUNDS = {
   recordBytes: 512 << 10,
   ops: 2048,
@@ -88,7 +88,7 @@ const WRITER_BYTES = 16;
 
 type Map = { [key: string]: CborValue };
 
-/** A map with exactly these fields; those that end in `?` may be absent. */
+/** Reads a map with exactly these fields; a field that ends in `?` may be absent. Throws RangeError. */
 export function readMap(value: CborValue | undefined, ...fields: readonly string[]): Map {
   if (
     typeof value !== "object" ||
@@ -187,7 +187,7 @@ function readEpoch(value: CborValue | undefined): EpochOp {
   };
 }
 
-/** The form in which an op stands in a record. */
+/** The form in which a record holds an op. */
 export function opMap(op: AclOp): CborValue {
   switch (op.op) {
     case "root":
@@ -236,7 +236,7 @@ const metadataField = (metadata: SealedMetadata | undefined): Map =>
   metadata ? { metadata: metadataMap(metadata) } : {};
 const cutOffsField = (cutOffs: CutOff[] | undefined): Map => (cutOffs ? { cutOffs: cutOffsMap(cutOffs) } : {});
 
-/** Reads an op, strictly: known fields alone, sizes bounded, keys admissible. Throws RangeError. */
+/** Reads an op strictly: only known fields, bounded sizes, admissible keys. Throws RangeError. */
 export function readOp(value: CborValue): AclOp {
   const kind = (value as Map | null)?.["op"];
   switch (kind) {
@@ -310,7 +310,7 @@ export function readOp(value: CborValue): AclOp {
 
 type AccountOp = "permissionChange" | "accountAdd" | "accountRemove" | "ownershipChange";
 
-/** What is done to one account. */
+/** Reads an op on one account. */
 function readAccountOp(value: CborValue, kind: AccountOp): AclOp {
   switch (kind) {
     case "permissionChange": {

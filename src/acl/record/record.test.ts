@@ -17,7 +17,7 @@ const metadata = () => ({ keyId: randomBytes(16), box: randomBytes(100) });
 const { spaceId } = createAclWorld().seed;
 const epoch = () => makeEpoch(spaceId, randomBytes(32), [key()], [{ id: randomBytes(16), key: randomBytes(32) }]);
 
-/** One of each kind, with everything it may hold. */
+/** One op of each kind, with every field it may hold. */
 const SAMPLES: Record<AclOpKind, () => AclOp> = {
   root: () => ({ op: "root", header: randomBytes(200), epoch: epoch() }),
   invite: () => ({ op: "invite", key: key(), mode: "open", permission: "reader" }),
@@ -49,7 +49,7 @@ const record = (ops: AclOp[]) =>
 const proposal = (ops: AclOp[]) =>
   encodeAclProposal({ space: randomBytes(32), basis: randomBytes(32), time: 5, ops }, signer);
 
-/** Signs whatever header is given, well made or not. */
+/** Signs the given header, whether it is valid or not. */
 function signHeader(header: { [key: string]: unknown }, kind: "acl" | "acl-proposal" = "acl"): Uint8Array {
   return signEnvelope(kind, encodeCbor(header as never), signer);
 }

@@ -16,7 +16,7 @@ import {
 } from "./op.ts";
 
 interface PendingFields {
-  /** sha2-256 of the bytes. Invites and requests are known by the id of the record or proposal that made them. */
+  /** sha2-256 of the bytes. An invite or request has the id of the record or proposal that made it. */
   id: Uint8Array;
   bytes: Uint8Array;
   space: Uint8Array;
@@ -29,15 +29,18 @@ interface PendingFields {
 /** A record of the log. */
 export interface AclRecord extends PendingFields {
   kind: "acl";
-  /** The record before; null in the root. */
+  /** Id of the previous record; null in the root. */
   prev: Uint8Array | null;
-  /** The space's clock when written: the highest lamport its author had seen. Changes that name this record come after. */
+  /**
+   * The space's clock when the record was written: the highest lamport its author had seen. Changes that name this record
+   * come after it.
+   */
   clock: number;
 }
 
 /**
- * What somebody who may not extend the log alone asks for: the owner's device puts it into the log. Keys are not its
- * business: whoever sequences it shares or changes them as the ops demand.
+ * A request by an account that may not extend the log alone: the owner's device puts it into the log. It holds no keys:
+ * the device that sequences it shares or changes them as the ops demand.
  */
 export interface AclProposal extends PendingFields {
   kind: "acl-proposal";
@@ -45,7 +48,7 @@ export interface AclProposal extends PendingFields {
   basis: Uint8Array;
 }
 
-/** Anything signed that carries ops: what the owner may sequence. */
+/** Anything signed that carries ops and that the owner may sequence. */
 export type PendingRecord = AclRecord | AclProposal;
 
 const FORMAT = 1;
@@ -88,12 +91,12 @@ export function encodeAclProposal(
 }
 
 /**
- * Reads a record or proposal and verifies its signature; undefined for bytes that are neither, down to one bit. Rights
- * are judged by the reducer.
+ * Reads a record or proposal and verifies its signature. Returns undefined unless every bit is right. The reducer judges
+ * its author's rights.
  */
 export function decodePending(given: Uint8Array): PendingRecord | undefined {
   if (given.length > ACL_BOUNDS.recordBytes) return undefined;
-  const bytes = new Uint8Array(given); // what is read keeps views of it, and frames are reused
+  const bytes = new Uint8Array(given); // the result holds views of the bytes, and frames are reused
   try {
     const envelope = readEnvelope(bytes);
     const pending = readOnePending(envelope.header, bytes);
@@ -104,14 +107,14 @@ export function decodePending(given: Uint8Array): PendingRecord | undefined {
   }
 }
 
-/** Reads a record that was verified before, when it was stored. Throws RangeError for anything else. */
+/** Reads a record that was verified when it was stored. Throws RangeError for anything else. */
 export function readVerifiedRecord(bytes: Uint8Array): AclRecord {
   const pending = readOnePending(headerIn(decodeCanonicalCbor(bytes)), bytes);
   if (pending.kind !== "acl") throw new RangeError("not a record of the log");
   return pending;
 }
 
-/** As `decodePending`, for what must be a record of the log. */
+/** Does the same as `decodePending` for bytes that must be a record of the log. */
 export function decodeAclRecord(bytes: Uint8Array): AclRecord | undefined {
   const pending = decodePending(bytes);
   return pending?.kind === "acl" ? pending : undefined;
@@ -142,7 +145,7 @@ function readOnePending(header: EnvelopeHeader, bytes: Uint8Array): PendingRecor
   throw new RangeError("another kind");
 }
 
-/** What the holder of an invite's secret signs for the account that joins by it. */
+/** The bytes that the holder of an invite's secret signs for the account that joins by it. */
 export function joinProofBytes(space: Uint8Array, invite: Uint8Array, account: Uint8Array): Uint8Array {
   return encodeCbor({ space: new Link(space), invite, account });
 }

@@ -4,13 +4,13 @@ import type { AclOp } from "./op.ts";
 import { type AclRecord, decodePending, joinProofBytes, type PendingRecord } from "./record.ts";
 
 /**
- * What stands in a record and is signed by itself. Each part is verified once for as long as its record is in memory:
- * whoever takes in a long log does it while the records are read, in slices, and not while they are judged, in one turn.
+ * Parts of a record that are signed by themselves. Each part is verified once while its record is in memory: a long log
+ * is verified while its records are read, in slices, not while they are judged in one turn.
  */
 
 const pendingByBytes = new WeakMap<Uint8Array, { pending: PendingRecord | undefined }>();
 
-/** What a record gives effect to; undefined for what is no record or proposal. */
+/** The record or proposal to which this one gives effect; undefined for bytes that are neither. */
 export function sequencedPending(bytes: Uint8Array): PendingRecord | undefined {
   let known = pendingByBytes.get(bytes);
   if (!known) {
@@ -33,7 +33,7 @@ interface JoinOp {
 
 const provenByOp = new WeakMap<JoinOp, Proven>();
 
-/** Whether who joins or asks to shows that it holds the invite's secret. */
+/** Whether the account that joins or asks to join proves that it holds the invite's secret. */
 export function isProven(op: JoinOp, space: Uint8Array, account: Uint8Array): boolean {
   const known = provenByOp.get(op);
   if (known && equalBytes(known.space, space) && equalBytes(known.account, account)) return known.holds;
@@ -42,7 +42,7 @@ export function isProven(op: JoinOp, space: Uint8Array, account: Uint8Array): bo
   return holds;
 }
 
-/** Verifies all of a record ahead of time. */
+/** Verifies all parts of a record ahead of time. */
 export function verifyParts({ space, author, ops }: AclRecord): void {
   for (const op of ops) {
     verifyJoin(op, space, author);

@@ -14,13 +14,13 @@ import {
   signEnvelope,
 } from "../../crypto/signed-envelope.ts";
 
-/** `svc.space` is shared by invites; `svc.onetoone` belongs to two accounts for ever (SPACE-1). */
+/** `svc.space` is shared by invites; `svc.onetoone` belongs to two accounts permanently (SPACE-1). */
 export const SPACE_TYPE = "svc.space";
 export const ONE_TO_ONE_TYPE = "svc.onetoone";
 
 /**
- * What a space's id is the CID of. A created header is unique by its seed; a derived one is a pure function of the
- * account and a name; a one-to-one one of the two accounts, so it needs no signature.
+ * The content that a space's id is the CID of. A created header is unique by its seed; a derived one depends only on the
+ * account and a name; a one-to-one header depends only on the two accounts, so it needs no signature.
  */
 export type SpaceHeader =
   | { kind: "created"; spaceType: string; author: Uint8Array; time: number; seed: Uint8Array }
@@ -53,14 +53,14 @@ export function encodeSpaceHeader(header: Exclude<SpaceHeader, { kind: "onetoone
   return finish(header, signEnvelope("space", encodeCbor(headerMap(header)), signer));
 }
 
-/** The header both sides of a one-to-one space compute alike. */
+/** Encodes the header of a one-to-one space; both sides compute the same. */
 export function encodeOneToOneHeader(a: Uint8Array, b: Uint8Array): EncodedHeader {
   const pair: [Uint8Array, Uint8Array] = Buffer.compare(a, b) <= 0 ? [a, b] : [b, a];
   const header: SpaceHeader = { kind: "onetoone", spaceType: ONE_TO_ONE_TYPE, pair };
   return finish(header, encodeUnsigned(encodeCbor(headerMap(header))));
 }
 
-/** Reads and verifies a header, or answers undefined for bytes that are none. */
+/** Reads and verifies a header; returns undefined for bytes that are none. */
 export function decodeSpaceHeader(bytes: Uint8Array): EncodedHeader | undefined {
   let envelope: SignedEnvelope;
   try {

@@ -22,7 +22,7 @@ function storeOf(dir: string, { seed, records }: AclWorld): SpaceStore {
   return store;
 }
 
-/** The owner says something of itself so many times. */
+/** The owner publishes a profile that many times. */
 function speak(world: AclWorld, times: number): void {
   const { keyId } = world.state.epochs[0]!.epoch;
   for (let i = 0; i < times; i++) {
@@ -31,7 +31,7 @@ function speak(world: AclWorld, times: number): void {
   }
 }
 
-/** The last record's signature is another's; its id and all that refers to it are right. */
+/** Replaces the last record's signature by another's; its id and all references to it stay right. */
 function spoilLastSignature(world: AclWorld): void {
   const last = world.records.pop()!;
   const { bytes } = encodeAclRecord(last, createAccount().signer);
@@ -90,7 +90,7 @@ test("[ACL-2] what is kept of another log, by other rules or with any bit change
 
     store.putMeta(SNAPSHOT, good.subarray(1));
     expect(stateText(loadAclLog(store, world.header).state)).toBe(stateText(world.state));
-    // A record that was changed on the disk is found out although nobody judges it again.
+    // A record that was changed on the disk is detected although nobody judges it again.
     store.putMeta(SNAPSHOT, good);
     store.cutAclRecords(2);
     const spoilt = Buffer.from(records[2]!.bytes);
@@ -145,7 +145,7 @@ test("[ACL-5] a long log is kept with what it says as it comes in, and one that 
   device.space.engine.store.dropMeta(SNAPSHOT);
   expect(isUnsettled(loadAclLog(device.space.engine.store, device.space.header))).toBe(true);
   await device.reopen();
-  await device.write("a", "1"); // behind what opening put into the queue
+  await device.write("a", "1"); // runs after what opening put into the queue
   expect(settledOf()).toBe(701);
   await device.reopen();
   expect(stateText(device.space.acl.state)).toBe(text);

@@ -16,11 +16,15 @@ import {
 } from "./state.ts";
 
 /**
- * What an ACL log says up to some record, kept beside it: whoever opens a space need not judge again what was judged here.
- * It is no truth of its own: bound to the bytes of the records and to the rules, it is passed over where either differs.
+ * What an ACL log says up to some record, kept beside it, so that opening a space need not judge again what was judged
+ * here. It is not a source of truth: it is bound to the bytes of the records and to the rules, and ignored where either
+ * differs.
  */
 
-/** Raised whenever the same log comes to mean something else, or a state is laid down otherwise: what is kept is judged anew. */
+/**
+ * Raise this whenever the rules give the same log another meaning, or a state is encoded in another way: then logs are
+ * judged again.
+ */
 const JUDGED_BY = utf8ToBytes("svc/acl-snapshot/v2\0");
 
 const CHECKSUM_BYTES = 32;
@@ -37,14 +41,14 @@ type PackedMember = [
   joinedBy: Uint8Array[],
   acts: [since: number, count: number] | null,
 ];
-/** Of what stands in a record only the place is kept: epochs carry the keys of all members. */
+/** Of what a record holds, only the record's place is kept, because epochs carry the keys of all members. */
 type PackedState = {
   members: PackedMember[];
   invites: [key: Uint8Array, id: Uint8Array, author: Uint8Array, permission: string][];
   requests: [id: Uint8Array, account: Uint8Array][];
   epochs: [pos: number, shared: PackedKey[]][];
   cuts: [account: Uint8Array, cuts: PackedCut[]][];
-  /** Records of lost branches that found a place: whole numbers for the two parts of it. */
+  /** Records of lost branches that found a place, with its two parts as whole numbers. */
   sides: [id: Uint8Array, base: number, sequencedAt: number, clock: number][];
   sequenced: PackedPlaces;
   usedKeys: PackedPlaces;
@@ -57,17 +61,19 @@ type PackedState = {
   strangersRecords: number;
 };
 
-/** The state that these records, all of them, have led to. */
+/** Encodes the state that all of these records have led to. */
 export const encodeAclSnapshot = (state: AclState, records: readonly StoredRecord[]): Uint8Array =>
   atOnce(encodingAclSnapshot(state, records));
 
-/** The same, in steps. */
+/** Does the same in steps. */
 export function* encodingAclSnapshot(state: AclState, records: readonly StoredRecord[]): Generator<void, Uint8Array> {
   const packed = yield* encodingLists(packState(state));
   return concatBytes(checksumOf(packed, records.slice(0, state.clocks.length)), packed);
 }
 
-/** The state after the first records of these; undefined for what was kept of others, by other rules, or is damaged. */
+/**
+ * The state after the first of these records; undefined for a snapshot of other records or other rules, or a damaged one.
+ */
 export function decodeAclSnapshot(bytes: Uint8Array, records: readonly StoredRecord[]): AclState | undefined {
   const packed = bytes.subarray(CHECKSUM_BYTES);
   const checksum = bytes.subarray(0, CHECKSUM_BYTES);
@@ -88,7 +94,7 @@ function checksumOf(packed: Uint8Array, records: readonly StoredRecord[]): Uint8
   return sha256(concatBytes(JUDGED_BY, sha256(packed), ...records.map(({ id }) => id)));
 }
 
-/** As PackedState, its long lists made as they are encoded. */
+/** The state as PackedState; its long lists are made while they are encoded. */
 function packState(state: AclState): Record<keyof PackedState, CborValue | LazyList> {
   const sides = [...state.positions].filter(([, { pos }]) => !Number.isInteger(pos));
   return {
@@ -185,7 +191,7 @@ const unpackMember = ([account, status, history, metadata, joinedBy, acts]: Pack
   acts: acts ? { since: acts[0], count: acts[1] } : undefined,
 });
 
-/** Each record's, and before it those of the lost branches that it gave a place. */
+/** The position of each record, preceded by those of the lost branches that it gave a place. */
 function unpackPositions(state: AclState, { sides, clocks }: PackedState, records: readonly StoredRecord[]): void {
   let next = 0;
   for (const [pos, { id }] of records.entries()) {
@@ -197,7 +203,7 @@ function unpackPositions(state: AclState, { sides, clocks }: PackedState, record
   }
 }
 
-/** Answers the epochs that begin at a position, one call after the other. */
+/** Returns a function that gives the epochs that begin at a position, one per call. */
 function epochsBegunBy(records: readonly StoredRecord[]): (pos: number) => EpochOp {
   const left = new Map<number, EpochOp[]>();
   return (pos) => {

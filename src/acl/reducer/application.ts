@@ -2,23 +2,23 @@ import type { SpaceHeader } from "../record/space-header.ts";
 import type { Journal } from "./journal.ts";
 import type { AclState } from "./state.ts";
 
-/** One record on its way into the state. */
+/** One record while it is applied to the state. */
 export interface Application {
   readonly state: AclState;
   readonly journal: Journal;
   readonly header: SpaceHeader;
   readonly space: Uint8Array;
-  /** Position that the record takes. */
+  /** The position that the record takes. */
   readonly pos: number;
-  /** Who may read since this record and has no box with the current key yet; by hex. */
+  /** Accounts that may read since this record and have no box with the current key yet; by hex. */
   readonly owed: Map<string, Uint8Array>;
-  /** Somebody lost the right to read: the record must bring a new key. */
+  /** An account lost the right to read, so the record must bring a new key. */
   rotationDue: boolean;
-  /** Accounts of whose changes only those up to their cut-offs count since this record. */
+  /** Accounts whose changes count only up to their cut-offs since this record. */
   readonly cut: Uint8Array[];
 }
 
-/** The signed thing an op stands in: by whom, and by which id its invite or request will be known. */
+/** The signed record or proposal that holds an op: its author, and the id that its invite or request gets. */
 export interface OpSource {
   readonly actor: Uint8Array;
   readonly sourceId: Uint8Array;

@@ -3,8 +3,8 @@ import { canRead } from "../record/permission.ts";
 import { type AclState, permissionOf } from "./state.ts";
 
 /**
- * How many records of a log are for somebody who holds these keys: all for who may read or join by itself; for who left, or
- * whose token ended, those up to the record that says so; none for anybody else.
+ * How many records of a log a holder of these keys may see: all if a key may read or join by itself; those up to the
+ * record that ended it for an account that left or a token that ended; none for anybody else.
  */
 export function recordsFor(state: AclState, keys: readonly Uint8Array[]): number {
   return Math.max(0, ...keys.map((key) => recordsForKey(state, key)));
@@ -16,7 +16,7 @@ function recordsForKey(state: AclState, key: Uint8Array): number {
   if (isOpenInvite || canRead(permissionOf(state, key))) return state.clocks.length;
   const left = state.members.get(name)?.history.at(-1);
   if (left) return left.pos + 1;
-  // A token's key gets each new read key for as long as it stands.
+  // A token's key gets each new read key as long as the token is valid.
   const minted = state.usedKeys.get(name);
   if (minted === undefined) return 0;
   const wasGiven = state.epochs.some(({ epoch, shared, pos }) =>

@@ -1,10 +1,10 @@
-/** Changes to an in-memory state that can be taken back as one. */
+/** Changes to an in-memory state that can be undone together. */
 export interface Journal {
   put<K, V>(map: Map<K, V>, key: K, value: V): void;
   drop<K, V>(map: Map<K, V>, key: K): void;
   push<V>(list: V[], value: V): void;
   assign<T extends object>(target: T, fields: Partial<T>): void;
-  /** Takes everything back, newest first. Once. */
+  /** Undoes all changes, newest first. Call it once. */
   undo(): void;
 }
 
@@ -18,7 +18,7 @@ export function createJournal(): Journal {
     },
     drop(map, key) {
       if (!map.has(key)) return;
-      const before = [...map]; // the order in which a map lists is part of it
+      const before = [...map]; // the order of a map's entries is part of its state
       undos.push(() => {
         map.clear();
         for (const [name, value] of before) map.set(name, value);

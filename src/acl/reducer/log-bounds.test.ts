@@ -1,4 +1,4 @@
-/** What who does not manage a space adds to its ACL log, which every member keeps for ever. */
+/** What an account that does not manage a space can add to its ACL log, which every member keeps permanently. */
 import { describe, expect, test } from "bun:test";
 import { type AclWorld, createAccount, createAclWorld } from "../../../test/support/worlds/acl-world.ts";
 import { randomBytes } from "../../base/random.ts";

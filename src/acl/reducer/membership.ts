@@ -6,7 +6,7 @@ import type { Application } from "./application.ts";
 import { sameKeys } from "./read-key.ts";
 import { type AclState, type MemberStatus, permissionOf, writingMembers } from "./state.ts";
 
-/** The permission of an active member; undefined for everybody else. */
+/** The permission of an active member; undefined for every other account. */
 export function activePermission(state: AclState, account: Uint8Array): Permission | undefined {
   const member = state.members.get(bytesToHex(account));
   return member?.status === "active" ? member.history.at(-1)!.permission : undefined;
@@ -71,8 +71,8 @@ function cut(app: Application, account: Uint8Array, cutOffs: readonly CutOff[]):
 }
 
 /**
- * Ends a membership. Of who did not leave by itself, the open invites and the guest key end too whose secrets it knows:
- * the new key will be sealed to those that remain.
+ * Ends a membership. For a member who did not leave by itself, this also ends the open invites and the guest key whose
+ * secrets it knows, because the new key is sealed to those that remain.
  */
 export function remove(app: Application, account: Uint8Array, cutOffs: readonly CutOff[]): void {
   const { state, journal } = app;

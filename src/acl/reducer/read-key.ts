@@ -5,7 +5,7 @@ import type { EpochOp, SealedKey } from "../record/op.ts";
 import type { Application } from "./application.ts";
 import { currentEpoch, type MemberState, readKeyHolders } from "./state.ts";
 
-/** Whether there is one box for each of those expected, and none for anybody else. */
+/** Whether there is exactly one box for each expected holder and none for anybody else. */
 export function sameKeys(expected: ReadonlyMap<string, Uint8Array>, sealed: readonly SealedKey[]): boolean {
   if (sealed.length !== expected.size) return false;
   const given = new Set(sealed.map(({ to }) => bytesToHex(to)));
@@ -17,7 +17,7 @@ export function beginEpoch({ state, journal, pos }: Application, epoch: EpochOp)
   journal.put(state.epochPositions, bytesToHex(epoch.keyId), pos);
 }
 
-/** A new read key, sealed to exactly those who may read, with the one before sealed under it. */
+/** Starts an epoch with a new read key, sealed to exactly those who may read, with the previous key sealed under it. */
 export function startEpoch(app: Application, epoch: EpochOp): Refusal | undefined {
   const { state } = app;
   if (state.epochPositions.has(bytesToHex(epoch.keyId))) return refusal("acl.key_used");
@@ -34,7 +34,7 @@ export function startEpoch(app: Application, epoch: EpochOp): Refusal | undefine
   return undefined;
 }
 
-/** Gives the current read key to those who came since it began. */
+/** Gives the current read key to the accounts that were admitted since the epoch began. */
 export function giveReadKey(app: Application, keyId: Uint8Array, sealed: readonly SealedKey[]): Refusal | undefined {
   const epoch = currentEpoch(app.state)!;
   if (app.owed.size === 0) return refusal("acl.key_not_owed");
@@ -45,7 +45,7 @@ export function giveReadKey(app: Application, keyId: Uint8Array, sealed: readonl
   return undefined;
 }
 
-/** Who left by itself is out for good with the key that it does not get. */
+/** Completes the leaving of a member who left by itself: it does not get the new key. */
 function endLeaving(app: Application, member: MemberState): void {
   app.journal.put(app.state.members, bytesToHex(member.account), { ...member, status: "removed" });
 }

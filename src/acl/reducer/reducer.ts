@@ -15,32 +15,33 @@ import { beginEpoch } from "./read-key.ts";
 import { applyOp, type RuleOp } from "./rules.ts";
 import { type AclState, permissionOf, readKeyHolders, sidePosition } from "./state.ts";
 
-/** Lamports are safe integers: nobody may use them up by claiming to have seen one far ahead. */
+/** Lamports are safe integers: this keeps anybody from using them up by claiming to have seen one far ahead. */
 const MAX_CLOCK_STEP = 2 ** 32;
 /**
- * Records of accounts without any right, between two of the owner or an admin. Whoever holds a token can ask, take back and
- * ask again; each such record is kept and judged by every member for ever, so those who manage the space pay for it.
+ * Most records of accounts without any right between two of the owner or an admin. The holder of a token can ask,
+ * withdraw and ask again. Every member keeps and judges each such record permanently, so only those who manage the space
+ * can make room for more.
  */
 const MAX_STRANGERS_RECORDS = 1024;
 /**
- * What a member that does not manage the space adds to the log, in records and in what they do, between two records of those who
- * do (ACL-10): a record is kept by every member for ever.
+ * What a member that does not manage the space may add to the log between two records of those who do (ACL-10), counted
+ * in records and in their acts: every member keeps a record permanently.
  */
 const MAX_MEMBER_ACTS = 128;
 
-/** What taking a record in has changed. */
+/** What applying a record has changed. */
 export interface AclApplied {
-  /** Takes it back; only while nothing was applied after it. */
+  /** Undoes it; only while no later record is applied. */
   undo(): void;
-  /** Ids that changes can name from now on: the record's and those of lost branches that found their place. */
+  /** Ids that changes can name from now on: the record's, and those of lost-branch records that found their place. */
   named: Uint8Array[];
-  /** Accounts of whose earlier changes some may have ceased to count. */
+  /** Accounts some of whose earlier changes may no longer count. */
   cut: Uint8Array[];
 }
 
 /**
- * Takes the next record of the log into the state, or answers why it is no valid next record; the state is untouched
- * then. Every client judges every record, local or received, by this one function.
+ * Applies the next record of the log to the state. Returns why it is not a valid next record, and then leaves the state
+ * unchanged. Every client judges every record, local or received, by this function alone.
  */
 export function applyAclRecord(
   state: AclState,
@@ -61,16 +62,16 @@ export function applyAclRecord(
   return { undo: () => app.journal.undo(), named, cut: app.cut };
 }
 
-/** What a record would have to add to these ops: whom to give which key. Nothing is changed. */
+/** What a record would have to add to these ops: the accounts that need a key, and which key. Nothing is changed. */
 export interface AclDemand {
-  /** Who is to be given the current key. */
+  /** Accounts that must get the current key. */
   owed: Uint8Array[];
-  /** Whether the key must change instead; then it goes to `holders`. */
+  /** Whether the key must change instead; the new one goes to `holders`. */
   rotationDue: boolean;
   holders: Uint8Array[];
 }
 
-/** Tries ops, as the next record of `author` would apply them, and answers what keys they call for. */
+/** Tries ops as the next record of `author` would apply them, and returns which keys they call for. */
 export function tryAclOps(
   state: AclState,
   header: SpaceHeader,
@@ -94,7 +95,7 @@ function begin(state: AclState, header: SpaceHeader, space: Uint8Array): Applica
   return { state, journal: createJournal(), header, space, pos, owed: new Map(), rotationDue: false, cut: [] };
 }
 
-/** Whether the record is the next link at all. */
+/** Why the record is not the next link; undefined when it is. */
 function recordFault(app: Application, record: AclRecord): Refusal | undefined {
   const { state, pos, header } = app;
   if (pos === 0) {
@@ -112,7 +113,10 @@ function recordFault(app: Application, record: AclRecord): Refusal | undefined {
   return stateFault(app);
 }
 
-/** Counts a record against the bounds of those who do not manage the space; one of those who do begins the counts anew. */
+/**
+ * Counts a record against the bounds of accounts that do not manage the space; a record of one that does resets the
+ * counts.
+ */
 function countRecord(
   app: Application,
   { author, ops }: { readonly author: Uint8Array; readonly ops: readonly AclOp[] },
@@ -127,7 +131,7 @@ function countRecord(
   return undefined;
 }
 
-/** Whoever used up its bound can leave all the same. */
+/** An account that has used up its bound can still leave. */
 const isLeave = ({ op }: AclOp): boolean => op === "selfRemove";
 
 function countAct({ state, journal }: Application, actor: Uint8Array): Refusal | undefined {
@@ -139,7 +143,7 @@ function countAct({ state, journal }: Application, actor: Uint8Array): Refusal |
   return undefined;
 }
 
-/** Applies what somebody signed, and counts it where it does not manage the space. */
+/** Applies a signed op, and counts it where its author does not manage the space. */
 function act(app: Application, op: RuleOp, source: OpSource): Refusal | undefined {
   const role = permissionOf(app.state, source.actor);
   const isCounted = role !== "none" && !canManage(role) && !isLeave(op);
@@ -178,7 +182,7 @@ function opsFault(
   return undefined;
 }
 
-/** An invite and a request are known by the id of what they stand in, so each stands there once. */
+/** An invite or request has the id of what holds it, so a record or proposal holds at most one of each. */
 function idsTakenTwice(ops: readonly AclOp[]): Refusal | undefined {
   const count = (kind: AclOp["op"]) => ops.filter((op) => op.op === kind).length;
   return count("invite") > 1 || count("requestJoin") > 1 ? refusal("acl.one_invite_or_request") : undefined;
@@ -205,7 +209,10 @@ function opFault(
   }
 }
 
-/** The root makes the first members: the space's author its owner, or in a one-to-one space both as writers. */
+/**
+ * The root makes the first members: the space's author becomes its owner; in a one-to-one space both accounts become
+ * writers.
+ */
 function plantRoot(app: Application, record: { author: Uint8Array; ops: readonly AclOp[] }): Refusal | undefined {
   const { state, journal, header } = app;
   const root = record.ops[0]!;
@@ -230,9 +237,9 @@ function plantRoot(app: Application, record: { author: Uint8Array; ops: readonly
 }
 
 /**
- * The owner gives effect to what somebody else signed: a proposal, or a record of a branch that lost. Its author does the
- * same with its own proposal, and an admin with a request to join, where the network puts records in order: so it keeps its
- * id, and takes effect once.
+ * The owner gives effect to what somebody else signed: a proposal, or a record of a lost branch. Where the network puts
+ * records in order, an author does so with its own proposal, and an admin with a request to join. It keeps its id, so it
+ * takes effect only once.
  */
 function sequence(
   app: Application,
@@ -268,7 +275,7 @@ function sequence(
   return undefined;
 }
 
-/** Keys in what is sequenced were made for another state: who sequences it makes new ones. */
+/** The keys in what is sequenced were made for another state: the account that sequences it makes new ones. */
 function sequencedOpFault(app: Application, op: AclOp, source: OpSource): Refusal | undefined {
   switch (op.op) {
     case "root":
@@ -292,7 +299,7 @@ export function tookEffect(state: AclState, id: Uint8Array): Refusal | undefined
   return state.positions.has(name) || state.sequenced.has(name) ? refusal("acl.took_effect") : undefined;
 }
 
-/** Gives a record of a lost branch its place: after the record that the branch left from. */
+/** Gives a record of a lost branch its place: after the record at which the branch left the log. */
 function place(
   app: Application,
   record: { id: Uint8Array; prev: Uint8Array; clock: number },
@@ -310,7 +317,7 @@ function place(
   return undefined;
 }
 
-/** What must hold after a record, whatever it did. */
+/** What must hold after every record. */
 function outcomeFault(app: Application): Refusal | undefined {
   if (app.rotationDue) return refusal("acl.key_stays");
   if (app.owed.size > 0) return refusal("acl.key_owed");

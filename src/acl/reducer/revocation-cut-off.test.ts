@@ -3,7 +3,7 @@ import { type Device, fetchFrom, openPair, remove, withDevices } from "../../../
 import { type Change, decodeChange, encodeChange, encodeHeader } from "../../change/codec/change-codec.ts";
 
 describe("nobody writes into the past", () => {
-  /** A change of the member's writer in the place of another: same seq and parents, other content. */
+  /** Forges a change in the place of one of the member's: same seq and parents, other content. */
   function forgeSibling(member: Device, of: Change): Uint8Array {
     const space = member.space;
     const object = space.engine.objects.byId(of.header.object!)!;

@@ -17,8 +17,8 @@ const MAX_WRITERS = 256;
 const MAX_CACHED_CHAINS = 8;
 
 /**
- * The last changes here of each of an account's writers: the cut-offs of a record that takes the right to write from it. Of an
- * account with very many, those that wrote last are taken.
+ * The last changes that are here of each of an account's writers: the cut-offs of a record that takes away its right to
+ * write. If the account has very many writers, those that wrote last are taken.
  */
 export function createCutOffs(changes: ChangeTable): (account: Uint8Array) => CutOff[] {
   return (account) => {
@@ -34,7 +34,10 @@ export function createCutOffs(changes: ChangeTable): (account: Uint8Array) => Cu
   };
 }
 
-/** The ends of a writer's chain that was continued twice, longest first: a cloned or rolled-back device. */
+/**
+ * The ends of a writer's chain that was continued twice, longest first. A cloned or rolled-back device makes such a
+ * chain.
+ */
 function tipsOf(changes: ChangeTable, writer: number): { seq: number; id: Uint8Array }[] {
   const tips = new Map<string, { seq: number; id: Uint8Array }>();
   for (let seq = 0; ; ) {
@@ -44,7 +47,7 @@ function tipsOf(changes: ChangeTable, writer: number): { seq: number; id: Uint8A
       const prev = prevOf(change.bytes);
       if (prev) tips.delete(bytesToHex(prev));
     }
-    // Both changes of one seq stay on one page: the next begins at the last seq again.
+    // Both changes of one seq stay on one page, because the next page begins at the last seq again.
     const last = page.at(-1)?.seq ?? 0;
     if (page.length < PAGE) break;
     seq = last > seq + 1 ? last - 1 : last;
@@ -57,9 +60,9 @@ function prevOf(bytes: Uint8Array): Uint8Array | null {
   return isDerivedRoot(change) ? null : change.header.prev;
 }
 
-/** Decides what of a cut account's changes was accepted before the cut. */
+/** Decides which of a cut account's changes were accepted before the cut. */
 export function createCutJudge(changes: ChangeTable) {
-  /** Ids along a chain up to its cut-off, 32 bytes a seq; only built where a writer's place is contested. */
+  /** Ids along a chain up to its cut-off, 32 bytes per seq; built only where a writer's place is contested. */
   const chains = new Map<string, Uint8Array>();
 
   const chainTo = (tip: CutOff): Uint8Array | undefined => {
@@ -100,11 +103,11 @@ export function createCutJudge(changes: ChangeTable) {
   };
 
   return {
-    /** Whether a change that names `pos` lies beyond what a later cut accepted. */
+    /** Whether a change that names `pos` is beyond what a later cut accepted. */
     rejects: (cuts: readonly Cut[], change: ChangePlace, pos: number): boolean =>
       cuts.some((cut) => cut.pos > pos && !accepts(cut, change)),
 
-    /** Whether the arrival of this change tells which of a forked writer's changes had been accepted. */
+    /** Whether this change shows which of a forked writer's changes had been accepted. */
     settles(cuts: readonly Cut[], change: ChangePlace): boolean {
       if (!cuts.some((cut) => cut.cutOffs.some(({ id }) => equalBytes(id, change.id)))) return false;
       const writer = changes.writer(change.author, change.writer);

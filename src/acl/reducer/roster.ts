@@ -12,21 +12,21 @@ export interface RosterMember {
   identity: AccountId;
   permission: Permission;
   status: MemberStatus;
-  /** What it told the members about itself; absent while the key to it is not here. */
+  /** What it published to the members about itself; absent while the key to it is not here. */
   metadata?: MemberMetadata;
-  /** While a request is pending. */
+  /** Present while a request is pending. */
   requestRecordId?: string;
 }
 
 export interface RosterInvite {
   recordId: string;
-  /** `none`: whoever holds it asks, and the role is chosen then. */
+  /** `none`: the holder asks to join, and the role is chosen then. */
   permission: "none" | InvitablePermission;
   /** Public half of the key in its token. */
   key: Uint8Array;
 }
 
-/** Everybody who ever had to do with the space, guests' shared key among them, in the order of the log. */
+/** Every account that ever had a status in the space, including the guests' shared key, in the order of the log. */
 export function rosterOf(spaceId: SpaceId, state: AclState, keys: KeyRing): RosterMember[] {
   const requestByAccount = new Map<string, string>();
   for (const request of state.requests.values())

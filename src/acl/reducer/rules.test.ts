@@ -21,7 +21,7 @@ describe("the rights matrix, by a forged record", () => {
       test(`[ACL-2] ${role} ${allowed ? "may" : "may not"} ${row.title}`, () => {
         const cast = createAclCast();
         const { world, actors, guestSeed } = cast;
-        // Who is not to be revoked or acted upon still has to exist for the guest's own attempts.
+        // The guest key must exist even where it is not the target, for the guest's own attempts.
         if (row.guestKey || (role === "guest" && row.title !== "make a guest key"))
           world.act(world.owner, (context) => mintGuestKey(context, guestSeed));
         const ops = row.ops(cast, role);
@@ -69,7 +69,7 @@ describe("the rights matrix, by a forged record", () => {
   }
 });
 
-/** Brings an account into a status, by the owner and itself. */
+/** Brings an account into a status, through acts of the owner and of the account. */
 function bringTo(world: AclWorld, account: Account, status: string, invite: Uint8Array): void {
   const join = () => world.act(account, (context) => joinByInvite(context, invite, undefined));
   const owner = world.owner;
@@ -110,7 +110,7 @@ describe("member status", () => {
   const STATUSES = ["none", "joining", "active", "declined", "canceled", "removing", "removed"];
   interface Step {
     title: string;
-    /** Status after it, by the status before; what is not listed is refused. */
+    /** The status after the act, by the status before; from a status not listed the act is refused. */
     to: Record<string, string>;
     by: "owner" | "self";
     ops(world: AclWorld, account: Account, seeds: { request: Uint8Array; open: Uint8Array }): AclOp[];

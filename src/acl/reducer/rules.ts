@@ -26,7 +26,7 @@ const MAY_COME: ReadonlySet<MemberStatus | undefined> = new Set([undefined, "rem
 
 export type RuleOp = Exclude<AclOp, { op: "root" | "sequenced" | "alias" }>;
 type OpOf<K extends RuleOp["op"]> = Extract<RuleOp, { op: K }>;
-/** Who acts, as what, and the id of what it signed. */
+/** The account that acts, its role, and the id of what it signed. */
 type Actor = OpSource & { readonly role: Permission };
 /** Why the actor may not do this now; undefined when it was done. */
 type Outcome = Refusal | undefined;
@@ -54,7 +54,10 @@ const RULES: { readonly [K in RuleOp["op"]]: (app: Application, op: OpOf<K>, act
   profile,
 };
 
-/** Applies one op, or answers why its author may not do this now (ACL-2). What it changed before stays to be undone. */
+/**
+ * Applies one op, or returns why its author may not do this now (ACL-2). The caller undoes what was changed before the
+ * refusal.
+ */
 export function applyOp(app: Application, op: RuleOp, source: OpSource): Outcome {
   const rule: Rule = RULES[op.op];
   return rule(app, op as never, { ...source, role: permissionOf(app.state, source.actor) });
@@ -231,7 +234,9 @@ function profile(app: Application, op: OpOf<"profile">, { actor }: Actor): Outco
   return undefined;
 }
 
-/** Keys of invites and guests are fresh: never seen before, and nobody's account. The read key is sealed to them. */
+/**
+ * Keys of invites and guests must be fresh: never used before, and no account's, because the read key is sealed to them.
+ */
 function useKey(app: Application, key: Uint8Array): Outcome {
   if (!canSealTo(key)) return refusal("acl.invite_key");
   const name = bytesToHex(key);

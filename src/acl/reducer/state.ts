@@ -2,35 +2,38 @@ import { bytesToHex } from "../../base/bytes.ts";
 import type { CutOff, EpochOp, SealedKey, SealedMetadata } from "../record/op.ts";
 import { canWrite, type InvitablePermission, type Permission } from "../record/permission.ts";
 
-/** Status of an account in the space (ACL-3). Who never had to do with it has none. */
+/** Status of an account in the space (ACL-3). An account that never had to do with the space has none. */
 export type MemberStatus = "joining" | "active" | "declined" | "canceled" | "removing" | "removed";
 
-/** A member's standing over time: append-only, so that what someone wrote while allowed stays valid for ever. */
+/**
+ * A member's rights over time. The history is append-only, so what an account wrote while it was allowed stays valid
+ * permanently.
+ */
 export interface MemberState {
   readonly account: Uint8Array;
   readonly status: MemberStatus;
-  /** From which position of the log which permission held, oldest first. */
+  /** Which permission held from which position of the log on, oldest first. */
   readonly history: readonly { pos: number; permission: Permission }[];
-  /** What it told the members about itself, or who added it told about it. */
+  /** What the account published to the members about itself, or the account that added it published about it. */
   readonly metadata: SealedMetadata | undefined;
-  /** The open invites it ever came by, whose secrets it therefore knows. */
+  /** The open invites by which it ever joined, so it knows their secrets. */
   readonly joinedBy: readonly Uint8Array[];
-  /** How often it acted without managing the space, behind the manager's record at `since`. */
+  /** How often it acted without managing the space since the manager's record at `since`. */
   readonly acts: { readonly since: number; readonly count: number } | undefined;
 }
 
 interface InviteState {
   readonly key: Uint8Array;
-  /** The record or proposal that made it. */
+  /** Id of the record or proposal that made it. */
   readonly id: Uint8Array;
-  /** Who minted it, and so knows its secret. */
+  /** The account that minted it, which therefore knows its secret. */
   readonly author: Uint8Array;
-  /** What its holder becomes without anybody's approval; `none` for an invite that only lets people ask. */
+  /** The role that its holder gets without approval; `none` for an invite that only lets people ask. */
   readonly permission: "none" | InvitablePermission;
 }
 
 export interface RequestState {
-  /** The record or proposal that asked. */
+  /** Id of the record or proposal that asked. */
   readonly id: Uint8Array;
   readonly account: Uint8Array;
 }
@@ -38,26 +41,26 @@ export interface RequestState {
 export interface EpochState {
   readonly pos: number;
   readonly epoch: EpochOp;
-  /** Boxes for those who came later. */
+  /** Boxes for accounts that were admitted later. */
   readonly shared: SealedKey[];
 }
 
-/** From `pos` on, of what an account wrote under earlier positions only its writers' chains up to the cut-offs count. */
+/** From `pos` on, of what an account wrote under earlier positions, only its writers' chains up to the cut-offs count. */
 export interface Cut {
   readonly pos: number;
   readonly cutOffs: readonly CutOff[];
 }
 
 /**
- * Where a change stands that names a record: a whole number is an index into the log. A record of a branch that lost
- * stands between the record that it followed and the next one there: `base + the position that took its place × 2^-26`.
+ * The place of a change that names a record: a whole number is an index into the log. A record of a lost branch is
+ * between the record that it followed and the next one of the log: `base + the position that gave it its place × 2^-26`.
  */
 interface AclPosition {
   readonly pos: number;
   readonly clock: number;
 }
 
-/** Everything the log says. Changed by the reducer alone; lookups by bytes are by their hex. */
+/** Everything the log says. Only the reducer changes it. Maps from bytes use their hex. */
 export interface AclState {
   readonly members: Map<string, MemberState>;
   /** Live invites by key. */
@@ -65,14 +68,14 @@ export interface AclState {
   /** Pending requests by id. */
   readonly requests: Map<string, RequestState>;
   readonly epochs: EpochState[];
-  /** By the ids of their keys. */
+  /** Positions of epochs by key id. */
   readonly epochPositions: Map<string, number>;
   readonly cuts: Map<string, readonly Cut[]>;
   /** Every record, and every record of a lost branch that found its place, by id. */
   readonly positions: Map<string, AclPosition>;
   /** Proposals that took effect. */
   readonly sequenced: Map<string, number>;
-  /** Keys of all invites and guests there ever were: none is used twice, and none is a person. */
+  /** Keys of all invites and guests there ever were: none may be used twice, and none is a person's account. */
   readonly usedKeys: Map<string, number>;
   readonly clocks: number[];
   /** Digest of the space's header. */
@@ -111,7 +114,7 @@ export function emptyAcl(): AclState {
   };
 }
 
-/** A state of its own: what is applied to one of the two does not show in the other. */
+/** Copies the state; what is applied to one copy does not show in the other. */
 export function copyAclState(state: AclState): AclState {
   return {
     ...state,
@@ -130,18 +133,21 @@ export function copyAclState(state: AclState): AclState {
 
 const SLOT = 2 ** -26;
 
-/** The place of a record of a lost branch: after `base`, before the next, in the order in which they took effect. */
+/**
+ * The place of a lost-branch record: after `base` and before the next record, in the order in which they got their
+ * places.
+ */
 export function sidePosition(base: number, sequencedAt: number): number {
   return Math.floor(base) + sequencedAt * SLOT;
 }
 
-/** Both parts of such a place: after which record of the log, and which one gave it. */
+/** Both parts of such a place: the record of the log that it follows, and the record that gave it. */
 export function sidePlace(pos: number): [base: number, sequencedAt: number] {
   const base = Math.floor(pos);
   return [base, Math.round((pos - base) / SLOT)];
 }
 
-/** The positions at which rights are looked up for a place: of a side position both ends, else the position itself. */
+/** The positions at which rights are looked up for a place: both parts for a side position, else the position itself. */
 export function rightsPositions(pos: number): readonly number[] {
   return Number.isInteger(pos) ? [pos] : sidePlace(pos);
 }
@@ -153,7 +159,7 @@ export function permissionAt(state: AclState, account: Uint8Array, pos: number):
   return "none";
 }
 
-/** Which record of the log this one is; undefined where it has no place, or one beside the log. */
+/** The index of this record in the log; undefined for one with no place, or with a place beside the log. */
 export function indexIn(state: AclState, id: Uint8Array): number | undefined {
   const pos = state.positions.get(bytesToHex(id))?.pos;
   return pos !== undefined && Number.isInteger(pos) ? pos : undefined;
@@ -180,7 +186,9 @@ export function currentEpoch(state: AclState): EpochState | undefined {
   return state.epochs.at(-1);
 }
 
-/** Those to whom a new read key is sealed: all who may read, guests among them, and open invites. Keys by hex. */
+/**
+ * The accounts and keys to which a new read key is sealed: all that may read, including guests, and open invites. By hex.
+ */
 export function readKeyHolders(state: AclState): Map<string, Uint8Array> {
   const holders = new Map<string, Uint8Array>();
   for (const [name, member] of state.members)
@@ -189,7 +197,7 @@ export function readKeyHolders(state: AclState): Map<string, Uint8Array> {
   return holders;
 }
 
-/** Members who may write now, the owner apart. */
+/** Members who may write now, except the owner. */
 export function writingMembers(state: AclState): Uint8Array[] {
   const accounts: Uint8Array[] = [];
   for (const member of state.members.values()) {

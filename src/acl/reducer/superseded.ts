@@ -7,9 +7,9 @@ import type { AclState } from "./state.ts";
 const RANK: Record<Permission, number> = { none: 0, guest: 1, reader: 2, writer: 3, admin: 4, owner: 5 };
 
 /**
- * Why what somebody asked for, knowing the log up to the record `since`, may not take effect any more: those for whom
- * it asks were since removed or given less. Whoever decided that was told that it holds, and it is not to be undone by
- * what was asked before.
+ * Why a request whose author knew the log up to the record `since` may not take effect any more: an account that it
+ * concerns was since removed or given a lesser role. That decision was confirmed to its author, so an earlier request
+ * must not undo it.
  */
 export function superseded(state: AclState, pending: PendingRecord, since: Uint8Array): Refusal | undefined {
   const from = state.positions.get(bytesToHex(since))?.pos;

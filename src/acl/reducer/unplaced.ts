@@ -4,15 +4,18 @@ import type { AclState } from "./state.ts";
 
 const LOWEST_KEY = "acl-unplaced";
 
-/** Records of this log, and changes that name them, that lost their place when their branch did. Writes happen inside the commit queue's transaction. */
+/**
+ * Records of this log that lost their place when their branch lost, and the changes that name them. Writes happen inside
+ * the commit queue's transaction.
+ */
 export function createUnplaced(store: SpaceStore) {
-  /** Below this position no change here ever lost its place; undefined while none did. */
+  /** No change with a position below this ever lost its place here; undefined while none did. */
   const lowest = (): number | undefined => {
     const stored = store.meta(LOWEST_KEY);
     return stored && Number(readUint64(stored, 0));
   };
 
-  /** Of the changes that count, those that name one of these records wait with it from now on. */
+  /** Of the changes that count, those that name one of these records now wait with it. */
   const displaceFrom = (lowestPos: number, lostByPos: ReadonlyMap<number, Uint8Array>): void => {
     for (const { no, writer, acl_pos } of store.changes.countedFromAclPos(lowestPos)) {
       const record = lostByPos.get(acl_pos);
@@ -23,8 +26,8 @@ export function createUnplaced(store: SpaceStore) {
   return {
     lowest,
     /**
-     * Notes which records lose their place by a branch that begins behind record `at`, and which changes that count until now
-     * lose theirs with them. Answers from where on changes stand elsewhere.
+     * Notes which records lose their place to a branch that begins behind record `at`, and which changes that counted so
+     * far lose theirs with them. Returns the position from which changes may have another place.
      */
     note(before: AclState, after: AclState, at: number): number {
       let from = Math.min(at, lowest() ?? at);

@@ -3,5 +3,5 @@ import { programRoutes } from "./programs.ts";
 import { runRoutes } from "./runs.ts";
 import { triggerRoutes } from "./triggers.ts";
 
-/** The runtime's control API, which has a listener of its own. */
+/** The runtime's control API, which has its own listener. */
 export const CONTROL_ROUTES: readonly Route[] = [...triggerRoutes, ...runRoutes, ...programRoutes];

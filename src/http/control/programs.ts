@@ -3,7 +3,7 @@ import { ProgramList, ProgramPutBody, ProgramSource, ProgramView } from "../../p
 import { type Route, route } from "../route.ts";
 import { controlOf } from "./control-of.ts";
 
-/** Programs of the agent space: objects that anyone can make with the main API, too. */
+/** Programs of the agent space. They are objects, which the main API can make too. */
 export const programRoutes: Route[] = [
   route({
     method: "GET",

@@ -5,7 +5,7 @@ import { controlOf } from "./control-of.ts";
 
 const RUN_ERRORS = ["runtime.disabled", "run.not_found"] as const;
 
-/** Runs of triggers: their rows, their traces and what can be done with these. */
+/** Runs of triggers: their rows, their traces, and the actions on them. */
 export const runRoutes: Route[] = [
   route({
     method: "GET",
@@ -17,7 +17,7 @@ export const runRoutes: Route[] = [
     errors: RUN_ERRORS,
     handler: async ({ engine, params }) => {
       const { run, trace } = await (await controlOf(engine)).run(params.runId);
-      // The trace is JSON already.
+      // The trace is JSON text already.
       return jsonText(`{"run":${JSON.stringify(run)},"trace":${trace ? `[${trace.join(",")}]` : "null"}}`);
     },
   }),

@@ -16,7 +16,7 @@ import { controlOf } from "./control-of.ts";
 const TRIGGER_ERRORS = ["runtime.disabled", "trigger.not_found"] as const;
 const UNTIL = { description: "The record as it is now", schema: TriggerView };
 
-/** Triggers: their records, with what the runtime knows of them. */
+/** Triggers: their records, with the state that the runtime holds of them. */
 export const triggerRoutes: Route[] = [
   route({
     method: "GET",

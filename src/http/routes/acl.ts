@@ -4,8 +4,8 @@ import { type Route, route } from "../route.ts";
 const IDENTITY = "A5dZ6hL1nKpQ8rT3uVwXyZ2aBcDeFgHjKmNpQrStUvWxYz12";
 
 /**
- * Who may do what in a space. An owner's act takes effect at once; what an admin or member does without a network reaches
- * an owner's device first.
+ * Who may do what in a space. An owner's act takes effect at once; without a network, an act of an admin or member must
+ * first reach an owner's device.
  */
 export const aclRoutes: Route[] = [
   route({

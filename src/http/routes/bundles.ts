@@ -16,7 +16,7 @@ const Bundle = named(
 
 const BUNDLES = "/v1/spaces/:spaceId/bundles";
 
-/** Apps installed in a space, one winner each. */
+/** Apps installed in a space; of several installations of one app, one wins. */
 export const bundleRoutes: Route[] = [
   route({
     method: "POST",

@@ -1,7 +1,7 @@
 import { DatasetListing } from "../../protocol/type.ts";
 import { type Route, route } from "../route.ts";
 
-/** Every dataset there is, with the JSON Schema of its records. */
+/** All datasets, with the JSON Schema of their records. */
 export const datasetRoutes: Route[] = [
   route({
     method: "GET",

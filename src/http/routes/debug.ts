@@ -1,7 +1,7 @@
 import { ObjectDebug, P2pDebug, SpaceDebug } from "../../protocol/sync.ts";
 import { type Route, route } from "../route.ts";
 
-/** For finding out what is wrong. Their shapes may change. */
+/** For finding faults. The shapes may change. */
 export const debugRoutes: Route[] = [
   route({
     method: "GET",

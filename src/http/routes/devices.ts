@@ -19,7 +19,7 @@ const Device = named(
   }),
 );
 
-/** Devices of the account: a registry that all of them share. Being online is no field of it. */
+/** Devices of the account: a registry that all of them share. It does not say which are online. */
 export const deviceRoutes: Route[] = [
   route({
     method: "GET",

@@ -3,7 +3,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { type Route, route } from "../route.ts";
 import { openStream } from "../sse.ts";
 
-/** The event bus: at most once, no snapshot, no replay (EVENT-1). */
+/** The event bus: it delivers at most once, without snapshot or replay (EVENT-1). */
 export const eventRoutes: Route[] = [
   route({
     method: "POST",

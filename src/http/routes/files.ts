@@ -24,7 +24,7 @@ const OF_OBJECT = "/v1/spaces/:spaceId/objects/:objectId/files";
 const FILES = "/v1/spaces/:spaceId/files";
 const FILE = `${FILES}/:fileId`;
 const FILTER_ERRORS = ["filter.invalid", "filter.unknown_operator", "filter.too_complex"] as const;
-/** Bodies that wrap a file instead of being one. */
+/** Media types of bodies that wrap a file instead of being one. */
 const FORM = /^\s*(multipart\/form-data|application\/x-www-form-urlencoded)\s*(;|$)/i;
 
 /** Files: bytes that belong to objects. */
@@ -62,7 +62,7 @@ export const fileRoutes: Route[] = [
           "Send the file's bytes as the body, not a form: curl --data-binary @FILE -H 'Content-Type: image/png', with the file's own media type",
         );
       const { files } = await engine.space(params.spaceId);
-      // Once all has come, sealing a large file takes its time without a byte either way.
+      // After the last byte, sealing a large file takes time during which no byte is sent in either direction.
       server.disableIdleTimeout(request);
       return files.attach(params.objectId, { ...query, mime }, request.body);
     },

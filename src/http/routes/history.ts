@@ -12,7 +12,7 @@ import { type Route, route } from "../route.ts";
 
 const VERSION = "A change id, or a version text as `_ver` holds it";
 
-/** What an object's records were, and what changed them. */
+/** Earlier versions of an object's records, and the changes that made them. */
 export const historyRoutes: Route[] = [
   route({
     method: "GET",

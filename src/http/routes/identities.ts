@@ -6,7 +6,7 @@ import { encodeFrame, LaggedFrame } from "../../protocol/sse-frames.ts";
 import { type Route, route } from "../route.ts";
 import { openStream } from "../sse.ts";
 
-/** The accounts one shares spaces with, as far as this device knows them. */
+/** The accounts that share spaces with this one, as far as this device knows them. */
 export const identityRoutes: Route[] = [
   route({
     method: "GET",

@@ -5,7 +5,7 @@ import { SpaceInfo } from "../../protocol/space.ts";
 import { reply } from "../reply.ts";
 import { type Route, route } from "../route.ts";
 
-/** Tokens that let others into a space, and coming in by one. */
+/** Tokens that let others into a space, and joining by such a token. */
 export const inviteRoutes: Route[] = [
   route({
     method: "POST",

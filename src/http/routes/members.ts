@@ -7,7 +7,7 @@ import { type Route, route } from "../route.ts";
 import { ofSpace } from "../space-stream.ts";
 import { openStream } from "../sse.ts";
 
-/** Who belongs to a space, as its ACL log has it. */
+/** The members of a space, as its ACL log names them. */
 export const memberRoutes: Route[] = [
   route({
     method: "GET",

@@ -3,7 +3,7 @@ import { buildOpenApi } from "../openapi-document.ts";
 import { type JsonText, jsonText } from "../reply.ts";
 import { openRoute, type Route } from "../route.ts";
 
-/** The route that describes all routes, itself among them. Left out on the mobile build, where it is 404. */
+/** The route that describes all routes, including itself. The mobile build omits it and answers 404. */
 export function openApiRoute(others: readonly Route[], path = "/v1/openapi.json"): Route {
   let text: string | undefined;
   const route: Route = openRoute({

@@ -11,10 +11,10 @@ import { strict } from "../../protocol/schema.ts";
 import { type Route, route } from "../route.ts";
 
 const published = { 200: { description: "Published", schema: Published, example: { subscribers: 1 } } } as const;
-/** A process of space scope is announced in its space, which may be gone by now. */
+/** A process with space scope is announced in its space, which may no longer exist. */
 const spaceErrors = ["space.not_found", "space.not_accepted", "space.deleted", "events.no_read_key"] as const;
 
-/** Long work that people can watch; a view in memory, made of `process.*` events. */
+/** Long work that people can watch: a view in memory, made from `process.*` events. */
 export const processRoutes: Route[] = [
   route({
     method: "GET",

@@ -10,7 +10,7 @@ const CHANGE_ERRORS = [
   "request.too_large",
 ] as const;
 
-/** Properties of types, and what points at an object through them. */
+/** Properties of types, and the backlinks they give an object. */
 export const propertyRoutes: Route[] = [
   route({
     method: "GET",

@@ -1,7 +1,7 @@
 import { SearchBody, SearchReply } from "../../protocol/search.ts";
 import { type Route, route } from "../route.ts";
 
-/** Full text and meaning of a space's content, from this device's own index. */
+/** Searches a space's content by text and by meaning, in this device's own index. */
 export const searchRoutes: Route[] = [
   route({
     method: "POST",

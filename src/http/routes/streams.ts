@@ -14,7 +14,10 @@ import type { InnerStreams } from "../inner-streams.ts";
 import { Multiplex } from "../multiplex.ts";
 import { type Route, route } from "../route.ts";
 
-/** A drop is answered when what was handed over before is written, by a reader that reads; others are not waited for. */
+/**
+ * A drop is answered once what was handed over before is written, if the reader reads. For a reader that does not, it is
+ * answered after this long.
+ */
 const DROP_WAIT_MS = 1_000;
 
 const SUBSCRIPTION_EXAMPLE = {
@@ -24,7 +27,7 @@ const SUBSCRIPTION_EXAMPLE = {
   body: { objectId: "bafyrei…", dataset: "tasks", sort: ["-_ver.id"], limit: 50 },
 };
 
-/** One connection for many streams: a browser opens only six to one server, for all its tabs. */
+/** One connection for many streams, because a browser opens only six to one server for all its tabs. */
 export const streamRoutes: Route[] = [
   route({
     method: "POST",
@@ -110,7 +113,7 @@ export const streamRoutes: Route[] = [
   }),
 ];
 
-/** Refuses what cannot be carried beside those with the ids `taken`. */
+/** Refuses subscriptions that cannot be carried beside those with the ids `taken`. */
 function check(
   field: string,
   subscriptions: readonly SubscriptionRequest[],

@@ -21,7 +21,7 @@ const EXAMPLE_STATUS: SpaceSyncStatus = {
 const LAGGED =
   "`lagged` counts statuses that a newer one replaced before a slow reader took them; the newest always comes";
 
-/** Whether what is here is elsewhere too, and what is elsewhere here. */
+/** Whether the data of this device is elsewhere too, and data from elsewhere is here. */
 export const syncRoutes: Route[] = [
   route({
     method: "POST",

@@ -15,7 +15,7 @@ import {
 } from "../../protocol/type.ts";
 import { type Route, route } from "../route.ts";
 
-/** What every write to a type may answer with. */
+/** The errors with which every write to a type may answer. */
 const CHANGE_ERRORS = [
   "type.not_found",
   "type.registered",
