@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { renameSync, rmSync } from "node:fs";
 import { isDamage, type Migration, openDatabase } from "./database.ts";
 
-/** What this device has yet to tell its push node. */
+/** What this device still has to send to its push node. */
 const MIGRATIONS: readonly Migration[] = [
   (db) => {
     db.exec(`
@@ -25,12 +25,12 @@ const MIGRATIONS: readonly Migration[] = [
 export type OutboxKind = "message" | "read";
 
 export interface OutboxRow {
-  /** 32 hex digits; the node takes it once, however often it is sent. */
+  /** 32 hex digits; the node accepts it only once, however often it is sent. */
   readonly id: string;
   readonly kind: OutboxKind;
   readonly spaceId: string;
   readonly chatId: string;
-  /** Whom it addresses, as one text: pushes of a chat for the same audience are one. */
+  /** The accounts that the push addresses, as one text: pushes of a chat to the same audience are merged. */
   readonly audience: string;
   /** Empty for a reading. */
   readonly messageId: string;
@@ -45,13 +45,15 @@ const COLUMNS =
 export type PushOutboxStore = ReturnType<typeof openPushOutboxStore>;
 
 /**
- * Survives the end of the process at any moment. It is not synced to the disk at each row, so that nobody's message waits for
- * a notification: a power failure may cost the notifications of its last moments. A damaged file is set aside as
- * `<path>.damaged`, in place of one set aside before: notifications are no reason to keep a server from starting.
+ * Opens the outbox, which survives the end of the process at any moment. Rows are not synced to the disk one by one, so that
+ * nobody's message waits for a notification: a power failure may lose the notifications of its last moments. A damaged file is
+ * renamed to `<path>.damaged`, replacing one that was renamed before, because notifications are no reason to keep a server from
+ * starting.
  */
 export function openPushOutboxStore(path: string, onDamage: (error: unknown) => void) {
   const db = openOrSetAside(path, onDamage);
-  // Whatever was under way when the process ended is sent again; where its place was taken, the newer row has it.
+  // Pushes that were under way when the process ended are sent again; where a newer row took the place of one, the newer row
+  // stays.
   db.exec("UPDATE OR REPLACE outbox SET taken = 0 WHERE taken = 1");
   const put = db.query<null, [string, OutboxKind, string, string, string, string, number, number]>(
     `INSERT INTO outbox(id, kind, space_id, chat_id, audience, message_id, queued_ms, due_ms) VALUES(?, ?, ?, ?, ?, ?, ?, ?)
@@ -74,16 +76,19 @@ export function openPushOutboxStore(path: string, onDamage: (error: unknown) => 
   const addKey = db.query<null, [string]>("INSERT OR IGNORE INTO space_keys(space_key) VALUES(?)");
   const hasKey = db.query<{ found: number }, [string]>("SELECT 1 AS found FROM space_keys WHERE space_key = ?");
   return {
-    /** Queues a push; one that waits for the same audience of the same chat takes its message over, and keeps its time. */
+    /**
+     * Queues a push. A row that already waits for the same audience of the same chat takes over its message and keeps its own
+     * time.
+     */
     put: (row: Omit<OutboxRow, "attempts">) =>
       void put.run(row.id, row.kind, row.spaceId, row.chatId, row.audience, row.messageId, row.queuedMs, row.dueMs),
-    /** Rows that are due, which nothing is merged into from now on. */
+    /** Returns rows that are due; nothing is merged into them from now on. */
     takeDue: db.transaction((nowMs: number, limit: number): OutboxRow[] => {
       const rows = due.all(nowMs, limit);
       for (const { id } of rows) take.run(id);
       return rows;
     }),
-    /** It was not sent: it waits again, unless a newer one of the same audience does. Answers which. */
+    /** Queues a row again that was not sent, unless a newer one for the same audience waits. Returns whether it waits again. */
     giveBack: db.transaction((id: string, messageId: string, dueMs: number): boolean => {
       if (giveBack.run(messageId, dueMs, id).changes > 0) return true;
       drop.run(id);
@@ -92,7 +97,7 @@ export function openPushOutboxStore(path: string, onDamage: (error: unknown) => 
     drop: (id: string) => void drop.run(id),
     dropSpace: (spaceId: string) => void dropSpace.run(spaceId),
     nextDueMs: (): number | undefined => next.get()!.due ?? undefined,
-    /** Drops what was queued before; answers how many. */
+    /** Drops what was queued before a moment; returns how many rows. */
     dropOld: (beforeMs: number): number => dropOld.run(beforeMs).changes,
     addPruned: (peerId: string) => void addPruned.run(peerId),
     pruned: (): string[] => pruned.all().map(({ peerId }) => peerId),
@@ -117,7 +122,7 @@ function openOrSetAside(path: string, onDamage: (error: unknown) => void): Datab
   }
 }
 
-/** Opens it and reads it through: it is small, and damage that is met later would stop pushes without an end. */
+/** Opens the database and reads all of it: it is small, and damage found later would stop pushes for good. */
 function openWhole(path: string): Database {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "normal" });
   try {
