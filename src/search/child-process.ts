@@ -1,10 +1,12 @@
-/** Children of the same executable that answer requests: started when they are needed, ended when they are not. */
+/**
+ * Manages child processes of the same executable that answer requests. A child starts when it is needed and ends when it is not.
+ */
 import { childCommand } from "../base/child-command.ts";
 import type { Log } from "../base/log.ts";
 import { type ErrorCode, type ErrorDetails, SvcError, svcError } from "../protocol/errors.ts";
 import { failureElsewhere, storageFault } from "../protocol/storage-fault.ts";
 
-/** What every child may say besides its own reports. */
+/** The messages that every child may send besides its own reports. */
 export type ChildAnswer =
   | { readonly kind: "reply"; readonly id: number; readonly result: unknown }
   | {
@@ -14,7 +16,7 @@ export type ChildAnswer =
       readonly message: string;
       readonly details?: object;
       readonly stack: string;
-      /** What it is called where it has to do with a disk or a file. */
+      /** The name of the fault, where the cause is a disk or a file. */
       readonly fault?: string | undefined;
     }
   | {
@@ -24,30 +26,30 @@ export type ChildAnswer =
       readonly fields: Record<string, unknown>;
     };
 
-/** Nobody answers: the child died, was ended, or could not be started. What it was to do may be done again. */
+/** Nobody answers, because the child died, was ended, or could not be started. The caller may send the request again. */
 export class ChildLost extends Error {}
 
 export interface ChildClient<Request extends object> {
-  /** Sends what nobody waits for an answer to. */
+  /** Sends a request for which nobody waits. */
   send(request: Request): void;
-  /** Rejects with what failed there, or with ChildLost when the child is gone. */
+  /** Resolves with the answer. Rejects with the error that the child reports, or with ChildLost when the child is gone. */
   ask<T>(request: Request): Promise<T>;
-  /** Lets it end after what it is about: its memory is free then, and it starts again when it is needed. */
+  /** Ends the child after its current work, which frees its memory; it starts again when it is needed. */
   rest(): Promise<void>;
-  /** Ends it at once, whatever it does; it starts again when it is needed. */
+  /** Ends the child at once, whatever it is doing; it starts again when it is needed. */
   kill(): void;
   readonly pid: number | undefined;
   close(): Promise<void>;
 }
 
 interface ChildClientDeps<Report> {
-  /** The word that makes the executable this child. */
+  /** The command-line argument that makes the executable run as this child. */
   readonly mode: `__${string}`;
   readonly log: Log;
   readonly idleMs: number;
   readonly env?: Readonly<Record<string, string>>;
   onReport?(report: Report): void;
-  /** Told when a child has gone that nobody ended. */
+  /** Called when a child ended that this client did not end. */
   onLost?(): void;
 }
 
@@ -62,7 +64,7 @@ interface Running {
   ended: boolean;
 }
 
-/** A child is told to end, and has so long to do it in order. */
+/** How long a child that is told to end may take before it is killed. */
 const END_MS = 3_000;
 
 export function createChildClient<Request extends object, Report extends { readonly kind: string }>(
@@ -111,7 +113,7 @@ export function createChildClient<Request extends object, Report extends { reado
     try {
       running.process.send(request);
     } catch {
-      running = start(); // it was killed, and its end is heard of a moment later
+      running = start(); // it was killed, and the exit event arrives only a moment later
       running.process.send(request);
     }
     return running;
@@ -129,7 +131,7 @@ export function createChildClient<Request extends object, Report extends { reado
   const end = async (one: Running): Promise<void> => {
     one.ended = true;
     if (running === one) running = undefined;
-    // Its end of the channel closing is what it ends on, after what it is about.
+    // The child ends when its side of the channel closes, after its current work.
     one.process.disconnect();
     const timer = setTimeout(() => one.process.kill("SIGKILL"), END_MS);
     await one.process.exited;
@@ -183,12 +185,12 @@ function errorOf({ code, message, details, stack, fault }: Extract<ChildAnswer, 
   return new SvcError(code as ErrorCode, { message, ...(details ? { details: details as ErrorDetails } : {}) });
 }
 
-/** Says something to the server that started this process. */
+/** Sends a message to the server that started this process. */
 export function tellParent(message: ChildAnswer | { readonly kind: string }): void {
   process.send?.(message);
 }
 
-/** What a request that failed is answered with. */
+/** Builds the answer to a request that failed. */
 export function failureOf(id: number, error: unknown): Extract<ChildAnswer, { kind: "failed" }> {
   const known = error instanceof SvcError ? error : undefined;
   return {

@@ -1,12 +1,12 @@
-/** Characters a chunk holds at most. */
+/** How many characters a chunk holds at most. */
 const CHUNK_CHARS = 2_000;
 
-/** Where a text may be cut, the best kind first. The cut is behind the match. */
+/** Where a text may be cut, the best kind of place first. The cut is behind the match. */
 const BOUNDARIES = [/\n[ \t]*\n/g, /\n/g, /[.!?…]["')\]]*\s+|[。！？｡။។]/g, /\s+|[、，,;；:]/g];
 
 /**
- * Cuts a long text at sensible places: a blank line, the end of a line, of a sentence, a space, each looked for in the
- * second half of what a chunk may hold. The title leads every chunk, so that each says what it is about.
+ * Cuts a long text at sensible places: a blank line, the end of a line or of a sentence, a space. Each is looked for in the
+ * second half of what a chunk may hold. Every chunk begins with the title, so that it says what it is about.
  */
 export function chunkText(title: string, text: string, limit = CHUNK_CHARS): string[] {
   const head = title === "" ? "" : `${title.slice(0, limit / 4)}\n`;

@@ -1,6 +1,6 @@
 import type { ByteRow } from "./byte-row.ts";
 
-/** What a stretch of text is cut into: rows of tokens, joined by spaces. */
+/** The tokens into which a stretch of text is cut: two rows, each joined by spaces. */
 export interface CutRows {
   readonly exact: string;
   readonly words: string;
@@ -9,15 +9,15 @@ export interface CutRows {
 const SLOTS = 1 << 16;
 const BYTES = 4 << 20;
 const MAX_CHARS = 255;
-/** Lengths of the stretch and of its two rows. */
+/** The lengths of the stretch and of its two rows. */
 const HEAD = 5;
 
 /**
- * Remembers what words, identifiers and addresses of ASCII are cut into, for the same ones come again and again. All of it lies
- * side by side in one buffer, for most of the time of looking one up is the wait for memory.
+ * Remembers how words, identifiers and addresses of ASCII are cut, because the same ones come again and again. Everything is in
+ * one buffer, because most of the time of a look-up is spent waiting for memory.
  */
 export function createCutMemory(make: (raw: string) => CutRows) {
-  /** Where in `bytes` a slot's entry begins; 0: it has none. */
+  /** Where in `bytes` the entry of a slot begins; 0: the slot has none. */
   const slots = new Int32Array(SLOTS);
   const bytes = new Uint8Array(BYTES);
   const encoder = new TextEncoder();
@@ -49,7 +49,7 @@ export function createCutMemory(make: (raw: string) => CutRows) {
     return place;
   };
 
-  /** Puts what a stretch of a text is cut into behind the rows. */
+  /** Appends the tokens of a stretch of a text to the rows. */
   return (text: string, start: number, end: number, exactRow: ByteRow, wordsRow: ByteRow): void => {
     const size = end - start;
     if (size > MAX_CHARS) {
@@ -60,7 +60,7 @@ export function createCutMemory(make: (raw: string) => CutRows) {
     }
     let hash = 0;
     for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + text.charCodeAt(at)) | 0;
-    // A stretch lies in either of two slots.
+    // A stretch may be in either of two slots.
     let slot = (hash ^ (hash >>> 16)) & (SLOTS - 1);
     let place = slots[slot]!;
     if (place === 0 || !isAt(place, text, start, size)) {

@@ -1,14 +1,14 @@
 import { isJsonObject, type JsonObject } from "../protocol/json.ts";
 
-/** A window over a document: some blocks that follow each other. */
+/** A window over a document: some consecutive blocks. */
 export interface EditorWindow {
   readonly firstBlockId: string;
-  /** The heading that the window stands under, which may be its first line. */
+  /** The heading under which the window stands, which may be the window's first line. */
   readonly title: string;
   readonly text: string;
 }
 
-/** About so many bytes of text a window; a heading begins a new one. */
+/** About how many bytes of text a window holds; a heading begins a new window. */
 const WINDOW_BYTES = 1_500;
 const ROOT = "";
 
@@ -20,7 +20,7 @@ interface Block {
   readonly pos: string;
 }
 
-/** Cuts a document into windows of neighbouring blocks. Blocks below others stand behind them, as they are read. */
+/** Cuts a document into windows of neighbouring blocks. Nested blocks follow their parents, in reading order. */
 export function editorWindows(records: readonly JsonObject[]): EditorWindow[] {
   const windows: EditorWindow[] = [];
   let first: Block | undefined;
@@ -40,7 +40,7 @@ export function editorWindows(records: readonly JsonObject[]): EditorWindow[] {
 
   for (const block of inOrder(records.flatMap(toBlock))) {
     const isHeading = block.type === "heading";
-    // Headings that follow each other head one window.
+    // Consecutive headings head one window together.
     if (bytes >= WINDOW_BYTES || (isHeading && hasBody)) close();
     if (isHeading) heading = block.text;
     if (block.text === "") continue;
@@ -71,7 +71,7 @@ function toBlock(record: JsonObject): Block[] {
   ];
 }
 
-/** Depth first by position. Blocks whose parents are not there, or are below themselves, come last. */
+/** Orders blocks depth first by position. Blocks whose parents are missing, or that are their own descendants, come last. */
 function inOrder(blocks: readonly Block[]): Block[] {
   const childrenByParent = Map.groupBy(
     [...blocks].sort((a, b) => (a.pos < b.pos ? -1 : a.pos > b.pos ? 1 : a.id < b.id ? -1 : 1)),

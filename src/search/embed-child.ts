@@ -1,6 +1,6 @@
 /**
- * The process that turns texts into vectors: a fault in native code ends it alone, and its memory is free when it ends. It
- * ends with the server that started it, at once on Linux even while native code runs.
+ * The process that turns texts into vectors: a fault in native code ends only this process, and its memory is freed when it ends.
+ * It ends with the server that started it; on Linux at once, even while native code runs.
  */
 
 import { FFIType } from "bun:ffi";
@@ -17,7 +17,7 @@ export function runEmbedChild(): Promise<number> {
   const { promise, resolve } = Promise.withResolvers<number>();
   let embedder: TextEmbedder | undefined;
   let turn: Promise<unknown> = Promise.resolve();
-  /** People wait for queries: they are answered between the batches of whatever else goes on. */
+  /** People wait for queries, so these are answered between the batches of other work. */
   const urgent: (EmbedRequest & { id: number })[] = [];
   const answerUrgent = async (): Promise<void> => {
     for (let next = urgent.shift(); next; next = urgent.shift()) await reply(next);
@@ -57,7 +57,7 @@ export function runEmbedChild(): Promise<number> {
 const PR_SET_PDEATHSIG = 1;
 const SIGKILL = 9n;
 
-/** Without the GNU libc the channel's closing ends it a little later. */
+/** Without the GNU libc, this process ends a little later, when the channel closes. */
 function dieWithParent(): void {
   const parent = process.ppid;
   const libc = openLibc({
@@ -65,6 +65,6 @@ function dieWithParent(): void {
   });
   if (!libc) return;
   libc.prctl(PR_SET_PDEATHSIG, SIGKILL, 0n, 0n, 0n);
-  // The parent may have gone before it could be named.
+  // The parent may have ended before this process asked to be ended with it.
   if (process.ppid !== parent) process.exit(0);
 }

@@ -1,5 +1,5 @@
 /** Messages between the server and the process that turns texts into vectors. */
-/** The word that makes the executable this process. */
+/** The command-line argument that makes the executable run as this process. */
 export const EMBED_CHILD = "__embed";
 
 export type EmbedRequest =
@@ -7,7 +7,7 @@ export type EmbedRequest =
       readonly kind: "load";
       readonly modelsDir: string;
       readonly model: string;
-      /** Where the native library is put; private to this server. */
+      /** The directory for the native library; it is private to this server. */
       readonly nativeDir: string;
       readonly threads: number;
     }
@@ -15,11 +15,11 @@ export type EmbedRequest =
 
 export interface Loaded {
   readonly dimension: number;
-  /** The middle of what the model says of anything. */
+  /** The mean of the model's vectors for unrelated texts. */
   readonly center: Float32Array;
 }
 
-/** For each text the vectors of its parts. */
+/** For each text, the vectors of its parts. */
 export interface Embedded {
   readonly vectors: readonly (readonly Float32Array[])[];
   /** Bytes of memory that the process holds. */

@@ -27,7 +27,7 @@ const MAX_KNOWN = 20_000;
 
 const known = new Map<string, string>();
 
-/** One form for what people write in several: case, width, diacritics, ligatures, digits of other scripts. */
+/** Folds the variants in which people write a text into one form: case, width, diacritics, ligatures, digits of other scripts. */
 export function fold(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase();
   const folded = known.get(text);
@@ -44,7 +44,7 @@ function foldAnew(text: string): string {
   return folded.replace(LETTER, (letter) => LETTERS[letter]!).replace(DIGIT, asciiDigit);
 }
 
-/** Decimal digits stand in runs of ten, of which the first is a zero. */
+/** Decimal digits are encoded in runs of ten, and the first of a run is its zero. */
 function asciiDigit(char: string): string {
   const code = char.codePointAt(0)!;
   if (code < 0x80) return char;

@@ -4,7 +4,7 @@ import { type TokenRow, tokenise } from "./tokens.ts";
 /** UTF-16 offsets [start, end) into a text. */
 export type Range = readonly [start: number, end: number];
 
-/** Where a text meets the terms: in order, touching ranges joined. */
+/** Returns the ranges of a text that match the terms, in order, with touching ranges joined. */
 export function highlightsOf(text: string, terms: readonly Term[]): Range[] {
   const tokens = tokenise(text);
   const ranges: [number, number][] = [];
@@ -34,7 +34,7 @@ function findRun({ tokens, prefix }: TokenRun, row: TokenRow, ranges: [number, n
   }
 }
 
-/** A stretch of a text that people are shown, with what in it was looked for; all in code points. */
+/** A stretch of a text that is shown to people, with the ranges that matched; all positions in code points. */
 export interface Excerpt {
   readonly data: string;
   readonly dataOffset: number;
@@ -42,10 +42,10 @@ export interface Excerpt {
   readonly highlights: readonly Range[];
 }
 
-/** At most so much of a text stands before the first thing that was found. */
+/** At most one part in this many of the excerpt stands before the first match. */
 const LEAD_SHARE = 4;
 
-/** Up to `most` code points of a text, around the first range that was found; all of it where `most` is -1. */
+/** Returns up to `most` code points of a text around the first range; all of it where `most` is -1. */
 export function excerptOf(text: string, ranges: readonly Range[], most: number): Excerpt {
   const points = [...text];
   const total = points.length;
@@ -68,7 +68,7 @@ function startOf(points: readonly string[], found: number, most: number): number
   const lead = Math.floor(most / LEAD_SHARE);
   if (found <= lead) return 0;
   const earliest = Math.min(found - lead, points.length - most);
-  // Not within a word, if one begins soon.
+  // Does not begin within a word, if another word begins soon.
   for (let at = Math.max(1, earliest); at < found && at < earliest + lead; at++)
     if (/\s/.test(points[at - 1]!)) return at;
   return Math.max(0, earliest);

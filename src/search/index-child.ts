@@ -1,7 +1,7 @@
 /**
- * The process that owns the indexes of an account: follows what is committed, a slice at a time, and answers searches in
- * between. It is a process of its own because SQLite, in one process, keeps a closed file open for as long as another
- * connection holds it; and because what is native in it may die alone.
+ * The process that owns the indexes of an account: it follows what is committed, a slice at a time, and answers searches in
+ * between. It is a separate process because SQLite keeps a closed file open as long as another connection in the same process
+ * holds it, and because a fault in its native code then ends only this process.
  */
 import { existsSync } from "node:fs";
 import { constants, setPriority } from "node:os";
@@ -16,45 +16,45 @@ import type { IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts"
 import type { SearchConfig } from "./search-config.ts";
 import { openSpaceIndex, type SpaceIndex } from "./space-index.ts";
 
-/** The word that makes the executable this process. */
+/** The command-line argument that makes the executable run as this process. */
 export const INDEX_CHILD = "__index";
 
 const SLICE_MS = 25;
-/** Indexes that are open at once; each holds a handful of files. Other spaces wait, however many are behind. */
+/** How many indexes are open at once; each holds a handful of files. Other spaces wait, however many are behind. */
 const MAX_OPEN = 16;
-/** While more than that are behind, one is worked at for so long before another takes its place. */
+/** While more indexes than that are behind, each is worked on for this long before another takes its place. */
 const TURN_MS = 500;
-/** An index nobody asked for lately is closed, and the space's database let go at once when there is nothing to do. */
+/** An index that nobody used for this long is closed; the space's database is closed as soon as there is nothing to do. */
 const IDLE_MS = 20_000;
 const SETTLE_MS = 1_500;
 const RETRY_MS = 5_000;
-/** How often it is told how far a longer piece of work is. */
+/** How often the progress of longer work is reported. */
 const REPORT_MS = 300;
-/** Between two steps of going over an index. */
+/** The pause between two steps of checking an index. */
 const CHECK_REST_MS = 20;
 
 interface OpenIndex {
   readonly index: SpaceIndex;
   usedAt: number;
-  /** Something was written: the log of the file is to be emptied when there is time. */
+  /** Something was written: the file's write-ahead log has to be emptied when there is time. */
   unsettled: boolean;
 }
 
-/** An index that is to be brought in step with its space. */
+/** An index that has to be brought in step with its space. */
 interface Task {
   readonly place: IndexPlace;
-  /** What is to be indexed, where that was said anew. */
+  /** What is to be indexed, where the request changed it. */
   config: SearchConfig | undefined;
-  /** Entries and rows left when this stretch of work began. */
+  /** How many entries and rows were left when this stretch of work began. */
   begunWith: number | undefined;
   reportedAt: number;
 }
 
-/** The one used last comes last. */
+/** The open indexes by space; the one used last comes last. */
 const open = new Map<string, OpenIndex>();
-/** In turn; by space. */
+/** The waiting work by space, in its order. */
 const queue = new Map<string, Task>();
-/** The one that is worked at. */
+/** The work that is being done. */
 let current: Task | undefined;
 let running = false;
 let closed = false;
@@ -83,7 +83,10 @@ function indexAt(place: IndexPlace): OpenIndex {
   return one;
 }
 
-/** Before another is opened, those go that are not worked at, and else the one used longest ago: it is opened again in its turn. */
+/**
+ * Before another index is opened, closes those that have no work, and otherwise the one used longest ago, which is opened again
+ * in its turn.
+ */
 function makeRoom(): void {
   for (const isWaited of [false, true])
     for (const [spaceId, one] of [...open]) {
@@ -92,7 +95,7 @@ function makeRoom(): void {
     }
 }
 
-/** Its files are let go, whatever becomes of what was to be written to them last. */
+/** Closes an index's files, even if its last writes fail. */
 function closeIndex(spaceId: string, one: OpenIndex): void {
   open.delete(spaceId);
   try {
@@ -112,7 +115,7 @@ function tellUnsettled(place: IndexPlace, error: unknown): void {
   });
 }
 
-/** Files that are damaged are removed, and made anew when they are next asked for. Nothing else removes any. */
+/** Removes damaged files; they are made anew when they are next asked for. Nothing else removes an index because of an error. */
 function mendDamage(place: IndexPlace, error: unknown): boolean {
   if (error instanceof SourceDamagedError || !isDamage(error)) return false;
   const one = open.get(place.spaceId);
@@ -120,7 +123,7 @@ function mendDamage(place: IndexPlace, error: unknown): boolean {
   try {
     one?.index.close();
   } catch {
-    // What is damaged may not even close in order; the files go either way.
+    // Closing a damaged index may fail; its files are removed either way.
   }
   removeIndexFiles(place.index);
   tell({
@@ -150,7 +153,7 @@ async function work(): Promise<void> {
       isMore = step(task);
       await aTurn();
     }
-    // To the end of the line: others have their turn.
+    // Goes to the end of the queue, so that others have their turn.
     if (isMore && current === task) enqueue(task.place, task.config, task);
     current = undefined;
   }
@@ -159,7 +162,7 @@ async function work(): Promise<void> {
 
 const aTurn = (): Promise<void> => new Promise((turn) => setImmediate(turn));
 
-/** Puts an index in line; one that stands there already stays where it is. */
+/** Puts an index into the queue; one that is already there keeps its place. */
 function enqueue(place: IndexPlace, config: SearchConfig | undefined, begun?: Task): void {
   if (closed) return;
   const waiting = queue.get(place.spaceId);
@@ -168,10 +171,10 @@ function enqueue(place: IndexPlace, config: SearchConfig | undefined, begun?: Ta
   void work();
 }
 
-/** A slice of a space's work. Answers whether there is more. */
+/** Does a slice of a space's work. Returns whether there is more. */
 function step(task: Task): boolean {
   const { place } = task;
-  // The space has left this device: its index is about to be dropped.
+  // The space has left this device, and its index is about to be dropped.
   if (!existsSync(place.source)) return false;
   try {
     const one = indexAt(place);
@@ -212,7 +215,7 @@ function report(index: SpaceIndex, task: Task, over: boolean): void {
   tell({ kind: "progress", spaceId, done: total - left, total, over, lacksVectors: index.lacksVectors() });
 }
 
-/** What is idle lets go of files; what was deleted leaves them. */
+/** Closes the files of idle indexes, and removes deleted content from the files of the others. */
 function rest(): void {
   const now = performance.now();
   for (const [spaceId, one] of [...open]) {
@@ -274,14 +277,14 @@ function answer(request: Exclude<IndexRequest, { kind: "check" }>): unknown {
   }
 }
 
-/** An index that is about to be written to. */
+/** Returns an index that is about to be written to. */
 function touched(place: IndexPlace): OpenIndex {
   const one = indexAt(place);
   one.unsettled = true;
   return one;
 }
 
-/** A damaged index is made anew and asked once more. */
+/** Answers a request; if the index is damaged, makes it anew and answers once more. */
 function answerMending(request: Exclude<IndexRequest, { kind: "check" }>): unknown {
   try {
     return answer(request);
@@ -291,12 +294,12 @@ function answerMending(request: Exclude<IndexRequest, { kind: "check" }>): unkno
   }
 }
 
-/** Goes over all of an index beside what else is to do, and makes it anew if it is damaged. */
+/** Checks a whole index while other work goes on, and makes it anew if it is damaged. Returns whether it was. */
 async function check({ place }: IndexRequest): Promise<boolean> {
   if (!existsSync(place.index)) return false;
   const begun = checkIndex(place.index, cutText);
   try {
-    // Each step is short, and what waits goes first.
+    // Each step is short, and waiting requests go first.
     for (; !closed && !begun.next().done; ) await new Promise((turn) => setTimeout(turn, CHECK_REST_MS));
     return false;
   } catch (error) {
@@ -305,13 +308,16 @@ async function check({ place }: IndexRequest): Promise<boolean> {
   } finally {
     begun.return();
     const one = open.get(place.spaceId);
-    if (one) one.unsettled = true; // what was written meanwhile could not leave the log
+    if (one) one.unsettled = true; // the log could not be emptied of what was written meanwhile
   }
 }
 
-/** Owns the indexes of the server that started this process, until that one's end of the channel closes. */
+/**
+ * Owns the indexes of the server that started this process, until the server's end of the channel closes. Resolves with the exit
+ * code.
+ */
 export function runIndexChild(): Promise<number> {
-  // Indexing never takes time from requests; a search is short.
+  // Indexing must not take processor time from requests; a search is short.
   setPriority(0, constants.priority.PRIORITY_BELOW_NORMAL);
   const { promise, resolve } = Promise.withResolvers<number>();
   const resting = setInterval(rest, 500);
@@ -329,7 +335,7 @@ export function runIndexChild(): Promise<number> {
     try {
       reply(answerMending(request));
     } catch (error) {
-      // What nobody waits for stands in line, and fails there.
+      // Nobody waits for a request without an id, so its failure is not answered but thrown.
       if (id === undefined) throw error;
       const isGone = !existsSync(request.place.source);
       tellParent(failureOf(id, isGone ? svcError("server.unavailable") : error));

@@ -6,7 +6,7 @@ import { SCRIPT, scriptOf } from "./script.ts";
 import { englishStem, mayHaveEnding } from "./stem.ts";
 import { cutPiece, emptyTokens, MAX_TOKEN_CHARS } from "./tokens.ts";
 
-/** A text as the index takes it: rows of tokens as UTF-8, apart from each other by what FTS5 cuts at. */
+/** A text as the index takes it: rows of tokens as UTF-8, separated by characters at which FTS5 cuts. */
 export interface CutText {
   readonly exact: Uint8Array;
   readonly words: Uint8Array;
@@ -15,13 +15,12 @@ export interface CutText {
 const exactRow = createByteRow();
 const wordsRow = createByteRow();
 const putCompound = createCutMemory(cutWhole);
-/** A plain word is in its row as it stands. */
+/** The exact row already holds a plain word as it stands. */
 const putStem = createCutMemory((raw) => ({ exact: "", words: englishStem(raw.toLowerCase()) ?? "" }));
 
 /**
- * Cuts a text into the tokens of `tokenise`. FTS5 cuts at ASCII that is neither letter nor digit, and folds capitals: plain
- * words go there as they stand, and only what is more than that is taken apart here. What is answered is good until the next
- * text is cut.
+ * Cuts a text into the tokens of `tokenise`. FTS5 itself cuts at ASCII that is neither letter nor digit, and folds capitals, so
+ * plain words are copied as they stand and only other text is taken apart here. The result is valid until the next text is cut.
  */
 export function cutText(text: string): CutText {
   exactRow.clear();
@@ -57,7 +56,7 @@ export function cutText(text: string): CutText {
   return { exact: exactRow.view(), words: wordsRow.view() };
 }
 
-/** An identifier, an address or a sign. */
+/** Cuts an identifier, an address or a sign. */
 function cutWhole(raw: string): CutRows {
   const out = emptyTokens();
   cutPiece(raw, 0, out);
@@ -72,7 +71,7 @@ const ASCII_KINDS = Uint8Array.from({ length: 0x80 }, (_, code) => {
   if (/[A-Z]/.test(char)) return KIND.upper;
   if (/[0-9]/.test(char)) return KIND.digit;
   const script = scriptOf(code);
-  // SQLite takes a NUL for the end of a text.
+  // SQLite would take a NUL for the end of a text.
   if (script === SCRIPT.gap && code > 0) return KIND.gap;
   if (script === SCRIPT.symbol) return KIND.symbol;
   return script === SCRIPT.joiner ? KIND.joiner : KIND.other;
@@ -83,7 +82,7 @@ function kindAt(text: string, at: number): number {
   return code < 0x80 ? ASCII_KINDS[code]! : KIND.other;
 }
 
-/** Where the word of ASCII letters and digits ends that begins here; `start` where there is more to it than that. */
+/** Returns where the word of ASCII letters and digits that begins here ends; `start` where it is part of something longer. */
 function plainWordEnd(text: string, start: number): number {
   let end = start;
   let before: number = KIND.gap;
@@ -106,7 +105,7 @@ function plainWordEnd(text: string, start: number): number {
 const PLUS = 0x2b;
 const HASH = 0x23;
 
-/** Whether what stands behind a word makes it a part of something longer: joiners with a word behind them, or C++ and C#. */
+/** Whether the characters after a word make it part of something longer: joiners with another word behind them, or C++ and C#. */
 function goesOn(text: string, end: number): boolean {
   const code = text.charCodeAt(end);
   if (code === PLUS || code === HASH) return true;
@@ -119,7 +118,10 @@ function goesOn(text: string, end: number): boolean {
   return false;
 }
 
-/** Where an identifier or an address of ASCII alone ends; `start` where it is not, or where more belongs to it (C++). */
+/**
+ * Returns where an identifier or address of ASCII only ends; `start` where it has other characters, or where more belongs to it
+ * (C++).
+ */
 function asciiCompoundEnd(text: string, start: number): number {
   let end = start;
   let at = start;
@@ -134,7 +136,7 @@ function asciiCompoundEnd(text: string, start: number): number {
   return next === PLUS || next === HASH ? start : end;
 }
 
-/** Samples of what may be cut otherwise by another version of this program or of the dictionaries it runs with. */
+/** Samples that another version of this program, or of the dictionaries it runs with, may cut differently. */
 const SAMPLES = [
   "The runner's createServer() in lib/foo_bar.ts v1.4.30 says don't: https://example.com/a?b=1 C++ caches hoping",
   "我想知道东京的天气怎么样。東京都に行きたいコンピューターを使って、日本語を書く。",
@@ -142,7 +144,9 @@ const SAMPLES = [
   "학교에서 Straße café ＡＢＣ الكِتَاب הַשָּׁלוֹם ١٢٣ 👍🏽 🇩🇪",
 ];
 
-/** Raised when records are read into other units, or texts are cut otherwise than the samples show. */
+/**
+ * Must be raised when records are read into other units, or when texts are cut differently in a way that the samples do not show.
+ */
 const UNITS_VERSION = 3;
 
 const sampleCut = (sample: string): string[] => {
@@ -152,7 +156,10 @@ const sampleCut = (sample: string): string[] => {
 
 let fingerprint: string | undefined;
 
-/** Of the way texts are cut: an index with another one is made anew. It loads dictionaries, so only who has an index asks. */
+/**
+ * Identifies the way texts are cut: an index with another fingerprint is made anew. It loads dictionaries, so only code that has
+ * an index calls it.
+ */
 export function cutFingerprint(): string {
   fingerprint ??= createHash("sha256")
     .update(JSON.stringify([UNITS_VERSION, SAMPLES.map(sampleCut), chunkText("t", "word. ".repeat(900)).length]))

@@ -1,7 +1,7 @@
 /**
- * Keeps the index of a space in step with its rows: follows their log from a durable cursor, and reads what was there
- * before from the newest on. Both go forward in slices, each one transaction together with its cursor: a crash leaves
- * an index that stands at an earlier place and goes on from there.
+ * Keeps the index of a space in step with its rows: it follows their log from a durable cursor, and reads older rows from the
+ * newest on. Both proceed in slices, and each slice is one transaction together with its cursor. A crash therefore leaves an
+ * index that stands at an earlier place and goes on from there.
  */
 import { isJsonObject, type JsonObject } from "../protocol/json.ts";
 import type { IndexStore, IndexUnit } from "../store/search/index-store.ts";
@@ -14,18 +14,18 @@ const ROWS_A_READ = 200;
 const UNITS_A_DROP = 100;
 const OBJECTS_COLLECTION = 0;
 
-/** What is still to be read of what was there before, by number, downwards. */
+/** Which of the older rows are still to be read, by number, downwards. */
 interface Backlog {
-  /** Rows with smaller numbers; 0 when all were read. */
+  /** Rows with smaller numbers are still to be read; 0 when all were read. */
   rows: number;
-  /** Documents, as collections with smaller numbers. */
+  /** Documents in collections with smaller numbers are still to be read. */
   documents: number;
   /** Only rows of objects, or of these datasets; absent: everything. */
   objects?: boolean;
   datasets?: readonly string[];
-  /** Datasets whose units go first. */
+  /** Datasets whose units are removed first. */
   dropped?: readonly string[];
-  /** The greatest number of a row when it was begun: those that came later are in the log. */
+  /** The greatest row number when the backlog began: later rows are in the log. */
   total: number;
 }
 
@@ -54,7 +54,7 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     store.putMeta("backlog", backlog ? JSON.stringify(backlog) : "");
   };
 
-  /** Everything is read again, from the newest on; what changes meanwhile is in the log. */
+  /** Begins to read everything again, from the newest row on; the log brings what changes meanwhile. */
   const beginAnew = (): void => {
     const source = deps.source();
     cursor = source.log().last;
@@ -64,17 +64,17 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     save();
   };
 
-  /** Answers why everything has to be read again, if so. */
+  /** Returns the reason if everything has to be read again; otherwise undefined. */
   const verify = (): string | undefined => {
     const source = deps.source();
     if (store.meta("source") === undefined) return "new";
     if (store.meta("source") !== source.incarnation()) return "other space";
     const { first, last } = source.log();
-    // Entries that were not followed are gone, or the space's database is an older copy.
+    // Either log entries that were not followed are gone, or the space's database is an older copy.
     return cursor > last || (last > cursor && first > cursor + 1) ? "log" : undefined;
   };
 
-  /** What a transaction that failed changed here is taken back as well. */
+  /** Runs a transaction; if it fails, the state in memory is taken back as well. */
   const transaction = <T>(run: () => T): T => {
     try {
       return store.transaction(run);
@@ -84,7 +84,7 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     }
   };
 
-  /** Takes over what is to be indexed; what that changes is read again. True, or it throws. */
+  /** Sets what is to be indexed, and has everything read again that the change affects. Returns true, or throws. */
   const setConfig = (next: SearchConfig): true => {
     const { objects, datasets } = configDifference(config, next);
     if (!objects && datasets.length === 0) return true;
@@ -113,7 +113,7 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     });
   };
 
-  /** The units of one row as it is now, put in the place of those it had. */
+  /** Replaces the units of one row with those of its current content. */
   const setRow = (row: SourceRow): void => {
     if (row.collectionId === OBJECTS_COLLECTION) {
       if (row.doc === null) store.dropObject(row.id);
@@ -134,7 +134,7 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     store.setSource(no, 0, documentUnits(collection.object, deps.source().docsOf(no)));
   };
 
-  /** Reads the sources of some entries anew. What is gone from the space goes from the index. */
+  /** Reads the sources of some entries anew. What is gone from the space is removed from the index. */
   const follow = (entries: readonly LogEntry[], seen: { rows: Set<number>; documents: Set<number> }): void => {
     for (const { row: no, collectionId } of entries) {
       if (seen.rows.has(no) || seen.documents.has(collectionId)) continue;
@@ -155,7 +155,7 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     for (;;) {
       const entries = deps.source().entriesAfter(cursor, ENTRIES_A_READ);
       if (entries.length === 0) return true;
-      // What is read below is as new as the last of these entries. It says nothing of those that come meanwhile.
+      // What is read below is as new as the last of these entries, and may lack the changes of later ones.
       const seen = { rows: new Set<number>(), documents: new Set<number>() };
       for (const entry of entries) {
         follow([entry], seen);
@@ -165,12 +165,12 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     }
   };
 
-  /** A slice of what was there before. */
+  /** Reads older rows until the given time. */
   const readBacklog = (until: number): void => {
     while (backlog && performance.now() < until) {
       const [dropped, ...rest] = backlog.dropped ?? [];
       if (dropped !== undefined) {
-        // Rows that came later are not read here again: what the log brought of them stays.
+        // Later rows are not read again here, so the units that the log brought for them stay.
         if (store.dropDataset(dropped, backlog.total, UNITS_A_DROP) < UNITS_A_DROP) backlog.dropped = rest;
       } else if (backlog.rows > 0) readRows(backlog, until);
       else if (backlog.documents > 0) readDocument(backlog);
@@ -200,7 +200,7 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     left.documents = no ?? 0;
   };
 
-  /** Answers whether the log was followed to its end. */
+  /** Follows the log, then reads the backlog, for about `budgetMs`. Returns whether the log was followed to its end. */
   const goOn = (budgetMs: number): boolean => {
     const until = performance.now() + budgetMs;
     const isCaughtUp = followLog(until);
@@ -211,7 +211,7 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
 
   load();
   return {
-    /** Checks that the index belongs to the space as it is; begins anew where it does not, and says why. */
+    /** Checks that the index belongs to the current space database. Where it does not, begins anew and returns the reason. */
     settle(): string | undefined {
       const reason = verify();
       if (reason !== undefined)
@@ -223,14 +223,14 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
       return reason;
     },
     setConfig,
-    /** Goes on for about so long. Answers whether there is more to do. */
+    /** Works for about `budgetMs`. Returns whether there is more to do. */
     step: (budgetMs: number): boolean => !transaction(() => goOn(budgetMs)) || backlog !== undefined,
-    /** For a search that is to see what was just written. Answers whether the log was followed to its end. */
+    /** Catches up for a search that has to see the latest writes. Returns whether the log was followed to its end. */
     catchUp(budgetMs: number): boolean {
       if (backlog === undefined && deps.source().log().last === cursor) return true;
       return transaction(() => goOn(budgetMs));
     },
-    /** Brings the sources of some units up to date though the log is not followed that far. */
+    /** Brings the sources of some units up to date before the log is followed that far. */
     refresh(sources: readonly { readonly collectionId: number; readonly row: number }[]): void {
       store.transaction(() => {
         for (const { collectionId, row } of sources) {
@@ -239,12 +239,12 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
         }
       });
     },
-    /** Whether an object is there to be found. */
+    /** Whether an object exists and may be found. */
     isLive(objectId: string): boolean {
       const doc = deps.source().objectRow(objectId)?.doc;
       return typeof doc === "string";
     },
-    /** Whether something went since this was last asked. */
+    /** Whether anything was removed since the last call. */
     hasDropped: store.takeDropped,
     cursor: (): number => cursor,
     state(): FollowerState {

@@ -6,7 +6,7 @@ import type { SearchFilter } from "./text-search.ts";
 
 export interface IndexPlace {
   readonly spaceId: string;
-  /** The space's own database; read alone. */
+  /** The space's own database; the process only reads it. */
   readonly source: string;
   readonly index: string;
 }
@@ -14,14 +14,14 @@ export interface IndexPlace {
 export interface IndexQuery extends SearchFilter {
   readonly query: string;
   readonly limit: number;
-  /** Code points of text a hit shows; -1: all. */
+  /** How many code points of text a hit shows; -1: all. */
   readonly maxData: number;
   readonly mode: "fts" | "vector" | "hybrid";
-  /** The query as a vector; with it goes the side that made it. */
+  /** The query as a vector, together with the model that made it. */
   readonly vector?: PackedVector | undefined;
 }
 
-/** What embeds texts now, and where its native parts are put. */
+/** The model that embeds texts now, and the directory for its native parts. */
 export interface VectorSide {
   readonly model: VectorModel;
   readonly nativeDir: string;
@@ -29,7 +29,7 @@ export interface VectorSide {
 
 export interface PendingTexts {
   readonly texts: readonly PendingText[];
-  /** How many wait in all. */
+  /** How many texts wait in all. */
   readonly left: number;
   /** Why this machine cannot search vectors. */
   readonly unsupported?: string;
@@ -43,12 +43,12 @@ export interface IndexState {
 export interface IndexAnswer {
   readonly hits: readonly SearchHit[];
   readonly incomplete: boolean;
-  /** Why this machine cannot search vectors, when it was to. */
+  /** Why this machine cannot search vectors, when it was asked to. */
   readonly unsupported?: string;
 }
 
 export type IndexRequest =
-  /** Something was committed, or the space was opened: its index is brought in step. */
+  /** Something was committed, or the space was opened: the process brings its index in step. */
   | { readonly kind: "follow"; readonly place: IndexPlace; readonly config: SearchConfig }
   /** Answers what the index lacks (IndexState); makes and changes nothing. */
   | { readonly kind: "isCurrent"; readonly place: IndexPlace }
@@ -59,7 +59,7 @@ export type IndexRequest =
       readonly query: IndexQuery;
       readonly side?: VectorSide | undefined;
     }
-  /** Texts that wait for their vectors. */
+  /** Returns texts that wait for their vectors. */
   | { readonly kind: "pending"; readonly place: IndexPlace; readonly side: VectorSide; readonly limit: number }
   | {
       readonly kind: "keep";
@@ -67,11 +67,11 @@ export type IndexRequest =
       readonly side: VectorSide;
       readonly texts: readonly { readonly hash: string; readonly vectors: readonly PackedVector[] }[];
     }
-  /** A text ended the process that was to embed it; answers how often. */
+  /** Reports that a text ended the process that had to embed it; returns how often that happened. */
   | { readonly kind: "fault"; readonly place: IndexPlace; readonly side: VectorSide; readonly hash: string }
-  /** Goes over all of an index; one that is damaged is made anew. Answers whether it was. */
+  /** Checks a whole index and makes a damaged one anew. Returns whether it was damaged. */
   | { readonly kind: "check"; readonly place: IndexPlace }
-  /** The files of an index are removed. */
+  /** Removes the files of an index. */
   | { readonly kind: "drop"; readonly place: IndexPlace };
 
 export type IndexReport =

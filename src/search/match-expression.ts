@@ -1,13 +1,13 @@
 import type { Term, TokenRun } from "./query-terms.ts";
 
-/** An expression of FTS5 that a term's texts meet. Tokens hold no quote: the tokeniser leaves none. */
+/** Returns an FTS5 expression that matches the texts of a term. Tokens hold no quote, because the tokeniser leaves none. */
 export function termExpression(term: Term): string {
   const rows = new Map<string, TokenRun["row"][]>();
   for (const { row, tokens, prefix } of term) {
     const phrase = `"${tokens.join(" ")}"${prefix ? " *" : ""}`;
     rows.set(phrase, [...(rows.get(phrase) ?? []), row]);
   }
-  // What is looked for in both rows is read once.
+  // A phrase that is looked for in both rows is read once.
   return `(${[...rows].map(([phrase, of]) => `{${of.join(" ")}} : ${phrase}`).join(" OR ")})`;
 }
 
@@ -23,7 +23,7 @@ export function without(expression: string, excluded: readonly string[]): string
   return excluded.length === 0 ? expression : `(${expression} NOT ${anyOf(excluded)})`;
 }
 
-/** A text stands at one of these places: tokens of the column that filters look at. */
+/** Returns an expression for texts at one of these places; `tokens` are in the column for filters. */
 export function placeExpression(tokens: readonly string[]): string {
   return `(${tokens.map((token) => `place : "${token}"`).join(" OR ")})`;
 }

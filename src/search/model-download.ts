@@ -1,6 +1,6 @@
 /**
- * Fetches a model from a hub: `<host>/<model>/resolve/main/<file>`. A file is whole before it has its name: it grows as
- * `.part`, goes on where an earlier try stopped, and is held to the size and digest that the hub states.
+ * Fetches a model from a hub: `<host>/<model>/resolve/main/<file>`. A file gets its name only when it is complete: it grows as
+ * `.part`, continues where an earlier attempt stopped, and must have the size and digest that the hub states.
  */
 import {
   closeSync,
@@ -20,7 +20,7 @@ export const DEFAULT_HOST = "https://huggingface.co";
 const MAX_REDIRECTS = 5;
 /** Larger files are no model that this program should load. */
 const MAX_FILE_BYTES = 2 * 1024 ** 3;
-/** A hub that sends nothing for so long is given up on, for now. */
+/** The download gives up for now on a hub that sends nothing for this long. */
 const STALL_MS = 30_000;
 
 export interface ModelDownload {
@@ -34,7 +34,7 @@ export interface ModelDownload {
 /** The hub has no such file. */
 class MissingFile extends Error {}
 
-/** Rejects with what is wrong; what has come so far stays for the next try. */
+/** Downloads a model. Rejects with the reason; what has come so far stays for the next attempt. */
 export async function downloadModel(download: ModelDownload): Promise<void> {
   const { modelsDir, model } = download;
   const lock: Record<string, LockedFile> = {};
@@ -90,7 +90,7 @@ async function fetchFile(download: ModelDownload, name: string): Promise<LockedF
 
 interface Opened {
   readonly response: Response;
-  /** Headers of every answer on the way; the hub states what a file is before it sends elsewhere. */
+  /** The headers of every answer on the way: the hub states a file's size and digest before it redirects elsewhere. */
   readonly stated: Headers;
 }
 
@@ -112,7 +112,7 @@ async function open({ host, model }: ModelDownload, name: string, have: number, 
       continue;
     }
     if (response.status === 416) {
-      // More is here than there is: what came before is of another file.
+      // There are more bytes here than the file has, so they belong to another file.
       await response.body?.cancel();
       return open({ host, model } as ModelDownload, name, 0, signal);
     }
@@ -122,7 +122,7 @@ async function open({ host, model }: ModelDownload, name: string, have: number, 
   }
 }
 
-/** What the hub says that the file is; the digest is empty where it says nothing of it. */
+/** Returns the size and digest that the hub states for a file; the digest is empty where the hub states none. */
 function statedFile(name: string, response: Response, stated: Headers, have: number): LockedFile {
   const length = Number(response.headers.get("content-length") ?? Number.NaN);
   const linked = Number(stated.get("x-linked-size") ?? Number.NaN);
@@ -160,7 +160,7 @@ async function write(part: string, response: Response, size: number, onBytes: (d
   }
 }
 
-/** What is not what the hub says it is, is fetched anew from its beginning. */
+/** Checks a file against what the hub states; a file that differs is fetched anew from its beginning. */
 async function checked(part: string, name: string, expected: LockedFile): Promise<LockedFile> {
   if (expected.digest === "") return { size: expected.size, digest: await digestOf(part, expected) };
   const found = await digestOf(part, expected);

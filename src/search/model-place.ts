@@ -14,18 +14,18 @@ import {
 import { dirname, join } from "node:path";
 import { builtInModel } from "./built-in-model.ts";
 
-/** Besides the weights. */
+/** The files that a model needs besides its weights. */
 export const MODEL_FILES = ["config.json", "tokenizer.json", "tokenizer_config.json"] as const;
-/** Weights, the first that are there. */
+/** The files of weights; the first one that exists is used. */
 export const WEIGHTS = ["onnx/model_quantized.onnx", "onnx/model.onnx"] as const;
-/** Finds text in about a hundred languages by what is said in another; see docs/search.md for figures. */
+/** Finds text in about a hundred languages from a query in another language; see docs/search.md for figures. */
 export const DEFAULT_MODEL = "intfloat/multilingual-e5-small";
-/** Written beside a model that was fetched: what its files were when they were whole. */
+/** A file beside a downloaded model: it lists what the model's files were when they were complete. */
 const LOCK = "files.lock.json";
 
 export interface LockedFile {
   readonly size: number;
-  /** Of the content, or of a git blob of it, whatever was stated. */
+  /** The digest of the content, or of a git blob of it, whichever the hub stated. */
   readonly digest: string;
 }
 export type ModelLock = Readonly<Record<string, LockedFile>>;
@@ -39,7 +39,7 @@ function isModelThere(modelsDir: string, model: string): boolean {
   );
 }
 
-/** The model to use of those on the disk: the one asked for, else the default one, else the first. */
+/** Chooses a model among those on the disk: the one asked for, else the default one, else the first. */
 export function findModel(modelsDir: string, wanted: string | undefined): string | undefined {
   if (wanted !== undefined) return isModelThere(modelsDir, wanted) ? wanted : undefined;
   const there = listModels(modelsDir);
@@ -59,8 +59,8 @@ function listModels(modelsDir: string): string[] {
 }
 
 /**
- * The first file that is not what it was when the model was fetched; undefined when all are, or when a person put the model
- * there and nobody knows what it should be.
+ * Returns the first file that differs from what was downloaded. Returns undefined when none does, or when a person put the model
+ * there, so that nothing says what the files should be.
  */
 export async function findSpoiltFile(modelsDir: string, model: string): Promise<string | undefined> {
   const lock = readLock(join(modelsDir, model));
@@ -72,7 +72,10 @@ export async function findSpoiltFile(modelsDir: string, model: string): Promise<
   return undefined;
 }
 
-/** Which bytes a model's weights are: vectors of others cannot be compared with its. `spoilt` names a file that changed. */
+/**
+ * Identifies the bytes of a model's weights, because vectors of different weights cannot be compared. `spoilt` names a file that
+ * changed.
+ */
 export async function modelFingerprint(modelsDir: string, model: string): Promise<{ id: string; spoilt?: string }> {
   const spoilt = await findSpoiltFile(modelsDir, model);
   const weights = WEIGHTS.map((name) => join(modelsDir, model, name)).find((path) => existsSync(path));
@@ -85,7 +88,7 @@ function readLock(directory: string): ModelLock | undefined {
   try {
     return JSON.parse(readFileSync(join(directory, LOCK), "utf8")) as ModelLock;
   } catch {
-    return undefined; // none, or not readable: then there is nothing to hold the files to
+    return undefined; // there is no readable lock, so there is nothing to check the files against
   }
 }
 
@@ -95,7 +98,7 @@ export function writeLock(modelsDir: string, model: string, lock: ModelLock): vo
   renameSync(`${place}.tmp`, place);
 }
 
-/** SHA-256 of a file's content; SHA-1 of a git blob of it where the stated digest is one. */
+/** Returns the SHA-256 of a file's content, or the SHA-1 of a git blob of it where the stated digest is one. */
 export async function digestOf(path: string, { size, digest }: LockedFile): Promise<string> {
   const isBlob = digest.length === 40;
   const hash = createHash(isBlob ? "sha1" : "sha256");
@@ -104,7 +107,9 @@ export async function digestOf(path: string, { size, digest }: LockedFile): Prom
   return hash.digest("hex");
 }
 
-/** Puts the model that was built in where models lie, unless it is there. Answers its name; undefined without one. */
+/**
+ * Writes the built-in model into the directory of models, unless it is there. Returns its name; undefined where none is built in.
+ */
 export async function unpackBuiltInModel(modelsDir: string): Promise<string | undefined> {
   if (!builtInModel) return undefined;
   const { id, files } = builtInModel;

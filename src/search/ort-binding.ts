@@ -8,8 +8,8 @@ import { ortLibrary } from "./ort-library.ts";
 const BINDING = Symbol.for("svc.ort-binding");
 
 /**
- * Puts the native library into `directory` (made 0700), all files beside each other, and says where the binding is. A file
- * is used only if its bytes are what was built in. Throws where there is no library.
+ * Writes the native library into `directory` (made 0700), all files beside each other, and registers where the binding is. A file
+ * is used only if its bytes are those that were built in. Throws where there is no library.
  */
 export function prepareOrtBinding(directory: string): void {
   const files = ortLibrary;
@@ -29,6 +29,6 @@ function digestOf(path: string): string | undefined {
   try {
     return createHash("sha256").update(readFileSync(path)).digest("hex");
   } catch {
-    return undefined; // it is not there, or not readable: it is written anew
+    return undefined; // the file is missing or not readable, so it is written anew
   }
 }

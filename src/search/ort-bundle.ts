@@ -1,4 +1,4 @@
-/** How build.ts carries the native library that runs models, and a model, in the executable. */
+/** Puts the native library that runs models, and a model, into the executable; build.ts uses it. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -9,10 +9,10 @@ import type { EmbeddedFile } from "./ort-library.ts";
 
 /** Half as small as this takes forty times as long. */
 const ZSTD_LEVEL = 6;
-/** Copies of another file, and what only other devices than the processor need. */
+/** Copies of another file, and files that only devices other than the processor need. */
 const LEFT_OUT = /^libonnxruntime\.so\.\d+\.|providers_shared/;
 
-/** The library of one target, compressed into `staging`. Throws when the package holds none. */
+/** Compresses the library of one target into `staging`. Throws when the package holds none. */
 export async function bundleOrtLibrary(
   nativeModules: string,
   target: string,
@@ -26,7 +26,7 @@ export async function bundleOrtLibrary(
     names.map(async (name) => {
       const bytes = readFileSync(join(directory, name));
       const sha256 = createHash("sha256").update(bytes).digest("hex");
-      // Compressing takes longer than all the rest of a build, and the library is the same each time.
+      // Compressing takes longer than the rest of a build, and the library is the same each time, so the result is kept.
       const kept = join(nativeModules, ".cache/svc", `${sha256}-${ZSTD_LEVEL}.zst`);
       if (!existsSync(kept)) {
         mkdirSync(dirname(kept), { recursive: true });
@@ -42,7 +42,7 @@ export async function bundleOrtLibrary(
   );
 }
 
-/** The model in a directory `…/<organisation>/<name>`, as it is. */
+/** Bundles the model in a directory `…/<organisation>/<name>` unchanged. */
 export function bundleModel(directory: string): BuiltInModel {
   const id = directory.replace(/\/+$/, "").split("/").slice(-2).join("/");
   const weights = WEIGHTS.find((name) => existsSync(join(directory, name)));
@@ -56,7 +56,7 @@ export function bundleModel(directory: string): BuiltInModel {
   return { id, files };
 }
 
-/** Source of a module whose exports carry files. */
+/** Returns the source of a module whose exports carry files. */
 export function libraryModule(files: readonly EmbeddedFile[]): string {
   const imports = files.map(
     ({ path }, index) => `import f${index} from ${JSON.stringify(path)} with { type: "file" };`,
@@ -76,21 +76,21 @@ export function modelModule(model: BuiltInModel | undefined): string {
   return `${imports.join("\n")}\nexport const builtInModel = {id:${JSON.stringify(model.id)},files:[${list.join(",")}]};`;
 }
 
-/** What stands in packages of others, and what is put in its place; each is there once. */
+/** Text in third-party packages and its replacement; each must occur exactly once. */
 const PATCHES: readonly { readonly file: RegExp; readonly from: RegExp; readonly to: string }[] = [
   {
-    // The binding's path is computed, which no bundler can follow: prepareOrtBinding names it.
+    // The path of the binding is computed, which no bundler can follow, so prepareOrtBinding supplies it.
     file: /[\\/]onnxruntime-node[\\/]dist[\\/]binding\.js$/,
     from: /require\(`\.\.\/bin\/napi-v3\/[^`]+`\)/g,
     to: '(() => { const m = { exports: {} }; process.dlopen(m, globalThis[Symbol.for("svc.ort-binding")]); return m.exports; })()',
   },
 ];
 
-/** Makes transformers.js and onnxruntime fit into one file. Fails the build where a package is not as it was. */
+/** Makes transformers.js and onnxruntime fit into one file. Fails the build where a package does not have the expected text. */
 export const ortPlugin: BunPlugin = {
   name: "svc-ort",
   setup(build) {
-    // Pictures are nothing that is searched; the package wants a function, and has one.
+    // Search does not handle pictures; the package only needs some function in place of sharp.
     build.onResolve({ filter: /^sharp$/ }, () => ({ path: "sharp", namespace: "svc-stub" }));
     build.onLoad({ filter: /^sharp$/, namespace: "svc-stub" }, () => ({
       loader: "js",

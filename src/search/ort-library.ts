@@ -1,11 +1,11 @@
 /**
- * The native library that runs models. From source it lies in its npm package; in the executable build.ts replaces this
- * module by one that carries the library of the target, compressed.
+ * The native library that runs models. When the program runs from source, the library is in its npm package; for the executable,
+ * build.ts replaces this module by one that carries the library of the target, compressed.
  */
 export interface EmbeddedFile {
-  /** The name it is to have on the disk, beside the others. */
+  /** The file's name on the disk, beside the others. */
   readonly name: string;
-  /** Readable, zstd-compressed. */
+  /** The path from which the zstd-compressed file is read. */
   readonly path: string;
   /** SHA-256 of the content. */
   readonly sha256: string;

@@ -1,8 +1,8 @@
 import type { PackedVector } from "../store/search/vector-table.ts";
 
 /**
- * Makes of a vector the bytes that are kept: the largest value becomes 127, which the cosine does not see; and a bit for
- * each value that lies above `center`, the middle of what the model says of anything.
+ * Turns a vector into the bytes that are stored: values scaled so that the largest becomes 127, which does not change the cosine,
+ * and one bit per value that says whether it is above `center`, the mean of the model's vectors for unrelated texts.
  */
 export function packVector(vector: Float32Array, center: Float32Array | undefined): PackedVector {
   const { length } = vector;

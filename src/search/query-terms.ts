@@ -13,23 +13,23 @@ export interface TokenRun {
   readonly prefix: boolean;
 }
 
-/** What a text has to have for a term to be found in it: any of the runs. */
+/** What a text must contain for a term to be found in it: any one of the runs. */
 export type Term = readonly TokenRun[];
 
 const QUOTED = /["“”„«»]([^"“”„«»]*)["“”„«»]|(\S+)/g;
-/** Characters that are words of grammar by themselves: found everywhere, looked for by nobody. */
+/** Characters that are grammatical words by themselves: they occur everywhere, and nobody searches for them. */
 const GRAMMAR = new Set([
   ..."的了是在我你他她它们这那有和与就不也都很吗呢吧啊着过地得个之其のはがをにへとでもなだたてるいれし",
 ]);
 
-/** English words of grammar: a question is about the others. */
+/** English grammatical words: a question asks about its other words. */
 const FUNCTION_WORDS = new Set(
   "a an and are as at be been but by can could did do does for from had has have how i if in into is it its me my no not of on or our out should so than that the their them then there these they this to was we were what when where which who whom whose why will with would you your".split(
     " ",
   ),
 );
 
-/** The terms of a query; any of them may be met. Words of grammar count only where there is nothing else. */
+/** Returns the terms of a query, any of which may match. Grammatical words count only where the query has no others. */
 export function queryTerms(query: string): Term[] {
   const telling = readTerms(query, (word) => FUNCTION_WORDS.has(word.toLowerCase().replace(/[^a-z]/g, "")));
   return telling.length > 0 ? telling : readTerms(query, () => false);
@@ -45,7 +45,10 @@ function readTerms(query: string, isLeftOut: (word: string) => boolean): Term[] 
   return distinct(terms);
 }
 
-/** A term that has to be met, or must not be: a word in its forms, several words as a phrase, a beginning*. */
+/**
+ * Returns a term that must match, or must not: a word in its forms, several words as a phrase, a beginning*. Undefined where the
+ * text has no token.
+ */
 export function strictTerm(text: string): Term | undefined {
   const inner = text.trim().replace(/^["“”„«»](.*)["“”„«»]$/su, "$1");
   if (isPrefix(inner) && !/\s/.test(inner)) return prefixTerm(inner.replace(/\*+$/, ""));
@@ -71,7 +74,7 @@ function wordTerms(word: string): Term[] {
   return tokens.pieces!.flatMap((piece) => pieceTerms(word, tokens, piece));
 }
 
-/** The terms of a piece; the first stands for all of it. */
+/** Returns the terms of a piece; the first one stands for all of it. */
 function pieceTerms(text: string, tokens: Tokens, piece: Piece): Term[] {
   const exact = tokens.exact.texts.slice(piece.exactFrom, piece.exactTo);
   const words = tokens.words.texts.slice(piece.wordsFrom, piece.wordsTo);
@@ -83,7 +86,7 @@ function pieceTerms(text: string, tokens: Tokens, piece: Piece): Term[] {
     case "compound": {
       const atoms = tokens.exact.texts.slice(piece.atomsFrom, piece.exactTo);
       const whole = compoundTerm(exact, atoms, piece.isWhole, false);
-      // well-known and client/server are words beside each other rather than one name.
+      // well-known and client/server are several words rather than one name.
       const [start, end] = [tokens.exact.starts[piece.atomsFrom], tokens.exact.ends[piece.exactTo - 1]];
       const isLoose = atoms.length > 1 && LOOSE.test(text.slice(start, end).toLowerCase());
       return [whole, ...(isLoose ? atoms.flatMap((atom) => wordTerms(atom)) : [])];
@@ -96,7 +99,7 @@ function pieceTerms(text: string, tokens: Tokens, piece: Piece): Term[] {
 const LETTERS = "[a-z\u00e0-\ud7ff]{2,}";
 const LOOSE = new RegExp(`^${LETTERS}(?:(?:-${LETTERS})+|/${LETTERS})$`);
 
-/** All of an identifier or an address: as one token where it is one, and by its parts beside each other. */
+/** Matches a whole identifier or address: as one token where it is one, and by its adjacent parts. */
 function compoundTerm(exact: readonly string[], atoms: readonly string[], isWhole: boolean, prefix: boolean): Term {
   return [
     ...(isWhole ? [run("exact", exact.slice(0, 1), prefix)] : []),
@@ -112,7 +115,7 @@ function wordTerm(word: string, stem: string | undefined): Term {
   return [...exact.map((form) => run("exact", [form])), ...words.map((form) => run("words", [form]))];
 }
 
-/** A run of a script without spaces: as a whole by its pairs, and each of its words. */
+/** Matches a run of a script without spaces: as a whole by its pairs, and by each of its words. */
 function runTerms(pairs: readonly string[], words: readonly string[]): Term[] {
   if (pairs.length === 1) return [[run("words", [pairs[0]!]), run("exact", [pairs[0]!], true)]];
   const whole: Term = [run("exact", pairs.slice(0, -1)), run("words", [words.join("")])];
@@ -131,7 +134,7 @@ function phraseTerm(text: string): Term | undefined {
   const last = pieces!.at(-1);
   if (!last) return undefined;
   if (last.kind !== "run") return [run("exact", exact.texts)];
-  // A run's last character stands by itself in the index only where the run ends.
+  // The index holds a character by itself only where it is the last one of a run.
   const isSingle = last.exactTo - last.exactFrom === 1;
   return [run("exact", isSingle ? exact.texts : exact.texts.slice(0, -1), isSingle)];
 }

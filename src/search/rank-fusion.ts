@@ -1,4 +1,4 @@
-/** Joins what words and what meaning find. */
+/** Joins the results of the search by words and the search by meaning. */
 export interface Found {
   readonly id: number;
   /** Higher is better; comparable within one list. */
@@ -9,14 +9,14 @@ export interface Fused extends Found {
   readonly foundBy: readonly ("fts" | "vector")[];
 }
 
-/** How much less the second place counts than the first: the smaller, the more. */
+/** The smaller this is, the less the second place counts compared with the first. */
 const SMOOTHING = 60;
 /** Measured; see docs/search.md. */
 const WEIGHTS = { fts: 2, vector: 1 };
 
 /**
- * Reciprocal rank fusion: what stands high in either list, and higher what stands in both. Scores are between 0 and 1,
- * where 1 is first in both.
+ * Reciprocal rank fusion: results rank high when they rank high in either list, and higher when they are in both. Scores are
+ * between 0 and 1, where 1 means first in both.
  */
 export function fuseRanks(fts: readonly Found[], vector: readonly Found[], weights = WEIGHTS): Fused[] {
   const fused = new Map<number, { score: number; foundBy: ("fts" | "vector")[] }>();
@@ -25,7 +25,7 @@ export function fuseRanks(fts: readonly Found[], vector: readonly Found[], weigh
     let rank = 0;
     let last = Number.NaN;
     list.forEach(({ id, score }, index) => {
-      // Equal scores share a rank: which comes first is an accident.
+      // Equal scores share a rank, because their order is accidental.
       if (score !== last) rank = index + 1;
       last = score;
       const one = fused.get(id) ?? { score: 0, foundBy: [] };

@@ -1,9 +1,9 @@
-/** What a character is to the tokeniser. Unspaced scripts are those whose words no space parts. */
+/** What a character means to the tokeniser. Unspaced scripts write words without spaces between them. */
 export const SCRIPT = {
   gap: 0,
-  /** Letters, digits and marks of scripts that part words by spaces. */
+  /** Letters, digits and marks of scripts that separate words by spaces. */
   word: 1,
-  /** Punctuation that holds an identifier, a path or a version together when words stand on both sides. */
+  /** Punctuation that holds an identifier, a path or a version together when it has words on both sides. */
   joiner: 2,
   /** Han, hiragana and bopomofo. */
   han: 3,
@@ -75,7 +75,7 @@ const RANGES: readonly (readonly [number, number, Script])[] = [
   [0xa960, 0xa97f, SCRIPT.hangul],
   [0xac00, 0xd7ff, SCRIPT.hangul],
   [0xffa0, 0xffdc, SCRIPT.hangul],
-  // Joins nothing and parts nothing: soft hyphen, zero-width joiners, Hebrew punctuation within words.
+  // These neither join nor separate words: soft hyphen, zero-width joiners, Hebrew punctuation within words.
   [0x00ad, 0x00ad, SCRIPT.word],
   [0x200c, 0x200d, SCRIPT.word],
   [0x05f3, 0x05f4, SCRIPT.word],

@@ -1,13 +1,13 @@
 import type { DatasetDef, PropertyDef } from "../protocol/type.ts";
 
-/** What the types of a space say about themselves, as far as search asks. */
+/** What search needs to know about the types of a space. */
 export interface SearchableTypes {
   types(): Iterable<{
     readonly id: string;
     readonly properties: ReadonlyMap<string, PropertyDef>;
     readonly definitions: readonly { readonly def: DatasetDef }[];
   }>;
-  /** Of several definitions of one name the one that has it. */
+  /** Returns the definition that owns a name, where several definitions claim it. */
   definitionByName(name: string): { readonly def: DatasetDef } | undefined;
 }
 
@@ -24,7 +24,10 @@ interface IndexedDataset {
   readonly scope: string;
 }
 
-/** What of a space is indexed beyond what every space has. Plain data: it travels to the thread that indexes. */
+/**
+ * What is indexed of a space beyond what is indexed of every space. It is plain data, because it is sent to the process that
+ * indexes.
+ */
 export interface SearchConfig {
   /** By type, then by property. */
   readonly properties: Readonly<Record<string, Readonly<Record<string, IndexedProperty>>>>;
@@ -33,7 +36,7 @@ export interface SearchConfig {
 
 export const DEFAULT_SCOPE = "basic";
 const PROPERTY_SCOPE = "props";
-/** `meta.index` of a property that is not to be found. */
+/** The `meta.index` of a property that must not be found. */
 const UNINDEXED = "none";
 const SLUG = /^[a-z0-9_-]{1,64}$/;
 const INDEXED_KINDS = new Set(["string", "number", "array"]);
@@ -73,7 +76,7 @@ function sorted<T>(record: Record<string, T>): Record<string, T> {
   return Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** What has to be read again when one configuration takes the other's place: objects' rows, and datasets by name. */
+/** Returns what has to be read again when one configuration replaces the other: objects' rows, and datasets by name. */
 export function configDifference(
   before: SearchConfig,
   after: SearchConfig,

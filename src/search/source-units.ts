@@ -1,4 +1,4 @@
-/** What of a record can be found (SEARCH-1): the units of the index that come from it. */
+/** Decides what of a record can be found (SEARCH-1), and makes the index's units from it. */
 import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";
 import type { IndexUnit } from "../store/search/index-store.ts";
 import { chunkText } from "./chunk.ts";
@@ -7,7 +7,7 @@ import { DEFAULT_SCOPE, type IndexedProperty, type SearchConfig } from "./search
 
 export const EDITOR = "editor_blocks";
 const CHAT = "chat_messages";
-/** The dataset that names, descriptions and values of properties are said to be of. */
+/** The dataset name under which names, descriptions and property values are reported. */
 const PROPERTY = "prop";
 const TYPE_MARKER = "__type__";
 
@@ -18,7 +18,7 @@ interface Source {
   readonly embed: boolean;
 }
 
-/** The units of an object's row: its name, its description, the values of its properties. Rows of types have none. */
+/** Returns the units of an object's row: its name, its description, the values of its properties. Rows of types have none. */
 export function objectUnits(doc: JsonObject, config: SearchConfig): IndexUnit[] {
   const svc = isJsonObject(doc["svc"]) ? doc["svc"] : {};
   const types = Array.isArray(svc["types"]) ? svc["types"] : [];
@@ -40,7 +40,7 @@ export function objectUnits(doc: JsonObject, config: SearchConfig): IndexUnit[] 
   return units;
 }
 
-/** The units of a record of an object: a chat's message, or a record of a declared dataset that says what is to be found. */
+/** Returns the units of an object's record: a chat message, or a record of a declared dataset that says what can be found. */
 export function recordUnits(object: string, dataset: string, doc: JsonObject, config: SearchConfig): IndexUnit[] {
   const record = doc["id"] as string;
   if (dataset === CHAT)
@@ -52,7 +52,7 @@ export function recordUnits(object: string, dataset: string, doc: JsonObject, co
   return chunked({ object, dataset, scope: declared.scope, embed: true }, record, title, text.join("\n"));
 }
 
-/** The units of a document: windows over its blocks. */
+/** Returns the units of a document: windows over its blocks. */
 export function documentUnits(object: string, docs: readonly string[]): IndexUnit[] {
   const source: Source = { object, dataset: EDITOR, scope: DEFAULT_SCOPE, embed: true };
   const blocks = docs.map((doc) => JSON.parse(doc) as JsonObject);
@@ -61,7 +61,7 @@ export function documentUnits(object: string, docs: readonly string[]): IndexUni
   );
 }
 
-/** Whether records of a dataset are looked at at all. */
+/** Whether search reads records of a dataset at all. */
 export function isIndexed(dataset: string, config: SearchConfig): boolean {
   return dataset === CHAT || dataset === EDITOR || Object.hasOwn(config.datasets, dataset);
 }
@@ -77,7 +77,10 @@ function propertyText(property: IndexedProperty, value: Json | undefined): strin
   return textOf(Array.isArray(value) ? value.map(named) : value === undefined ? value : named(value));
 }
 
-/** Texts and numbers; of arrays those in it. Links say nothing to those who search. */
+/**
+ * Returns texts and numbers as text, and of an array those in it. Links are left out, because they mean nothing to people who
+ * search.
+ */
 function textOf(value: Json | undefined): string {
   if (typeof value === "string") return value.startsWith("svc://") ? "" : value;
   if (typeof value === "number") return String(value);

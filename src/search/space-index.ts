@@ -11,14 +11,14 @@ import { type Found, type Fused, fuseRanks } from "./rank-fusion.ts";
 import type { SearchConfig } from "./search-config.ts";
 import { type ParsedSearch, parseSearch, searchText, unitsToSearch } from "./text-search.ts";
 
-/** Fewer candidates than this are never asked for: some of them may turn out to be gone. */
+/** The index always asks for at least this many candidates, because some of them may turn out to be gone. */
 const LEAST_CANDIDATES = 50;
 const CATCH_UP_MS = 100;
-/** A search looks again when what it found was outdated; a third time it leaves out what is. */
+/** A search looks again when a result was outdated; the third time it leaves the outdated results out. */
 const MAX_LOOKS = 3;
-/** Kept with an index that is closed before vectors of texts that are gone were dropped. */
+/** The key of a mark in an index that was closed before the vectors of deleted texts were dropped. */
 const PRUNE_DUE = "prune-due";
-/** BM25 that counts for a half. */
+/** The BM25 score that maps to one half. */
 const HALF_SCORE = 4;
 
 export type SpaceIndex = ReturnType<typeof openSpaceIndex>;
@@ -29,7 +29,7 @@ interface Vectors {
   readonly unsupported?: string;
 }
 
-/** The index of one space, open. All of it belongs to one process. */
+/** Opens the index of one space. Only one process may have it open. */
 export function openSpaceIndex(place: IndexPlace) {
   let source: SpaceSource | undefined;
   const sourceOf = (): SpaceSource => {
@@ -71,7 +71,9 @@ export function openSpaceIndex(place: IndexPlace) {
       const lacksVectors = table !== undefined && table.pendingCount() > 0;
       return { hits, incomplete: !isConfigured || !follower.isWhole() || lacksVectors };
     },
-    /** What was deleted leaves the files, and vectors of texts that nobody has any more are dropped. Answers whether it is done. */
+    /**
+     * Removes deleted content from the files, and drops vectors of texts that no unit has any more. Returns whether all is done.
+     */
     settleFiles(): boolean {
       pruneDue ||= follower.hasDropped();
       const isDue = pruneDue && follower.isWhole();
@@ -80,7 +82,7 @@ export function openSpaceIndex(place: IndexPlace) {
       store.settleFiles();
       return !(isDue && pruneDue);
     },
-    /** The space's database is let go: it is opened again when it is needed. */
+    /** Closes the space's database; it is opened again when it is needed. */
     releaseSource(): void {
       source?.close();
       source = undefined;
@@ -95,7 +97,7 @@ export function openSpaceIndex(place: IndexPlace) {
     },
   };
 
-  /** The candidates of both lists, best first, not yet looked at. */
+  /** Returns the candidates of both lists, best first, before they are checked against the space. */
   function find(query: IndexQuery, parsed: ParsedSearch, table: VectorTable | undefined): Fused[] {
     const most = Math.max(LEAST_CANDIDATES, query.limit + 10);
     const byWords = query.mode === "vector" ? [] : searchText(store, parsed, most);
@@ -106,7 +108,10 @@ export function openSpaceIndex(place: IndexPlace) {
     return byWords.map((each) => single(each, "fts", bm25Share));
   }
 
-  /** What was found and is there: of what is gone, or was changed, nothing is shown, however far the index is behind. */
+  /**
+   * Returns the results that still exist unchanged: a result that is gone or was changed is never shown, however far the index is
+   * behind.
+   */
   function findLive(look: () => Fused[], isCaughtUp: boolean): { unit: StoredUnit; found: Fused }[] {
     for (let looks = 1; ; looks++) {
       const foundById = new Map(look().map((found) => [found.id, found]));
@@ -130,7 +135,7 @@ export function openSpaceIndex(place: IndexPlace) {
     }
   }
 
-  /** A full disk or a locked file keeps the index from going on, not from answering; indexing itself reports it. */
+  /** A full disk or a locked file stops the index from advancing, but not from answering; indexing itself reports the fault. */
   function tryWrite<T>(write: () => T): T | undefined {
     try {
       return write();
@@ -140,7 +145,7 @@ export function openSpaceIndex(place: IndexPlace) {
     }
   }
 
-  /** Units whose sources the log has entries about that were not followed yet. */
+  /** Returns the units whose sources have log entries that were not followed yet. */
   function outdatedAmong(units: readonly StoredUnit[]): StoredUnit[] {
     const behind = sourceOf().entriesAfter(follower.cursor(), 100_000);
     const rows = new Set(behind.map(({ row }) => row));
@@ -176,7 +181,7 @@ const single = ({ id, score }: Found, list: "fts" | "vector", share: (score: num
   foundBy: [list],
 });
 
-/** BM25 has no upper bound: brought between 0 and 1, in the same order. */
+/** BM25 has no upper bound, so this maps it between 0 and 1 and keeps the order. */
 const bm25Share = (score: number): number => Math.max(0, score) / (Math.max(0, score) + HALF_SCORE);
 const cosineShare = (cosine: number): number => Math.min(1, Math.max(0, cosine));
 

@@ -1,4 +1,4 @@
-/** Endings are taken off plain English words alone; a word that is spelt with other letters stays as it is. */
+/** Endings are removed only from plain English words; a word with other letters stays as it is. */
 const PLAIN = /^[a-z]{4,30}$/;
 const VOWEL = /[aeiouy]/;
 const SHORT = /^[^aeiou][aeiou][^aeiouwxy]$/;
@@ -11,15 +11,15 @@ const WHOLE = new Set(
 );
 
 /**
- * Stands behind what is left of a form whose word may have ended in an e: storing comes from store, sorting from sort. Only
- * such forms lead both ways, so that past and paste, plan and plane, local and locale stay apart.
+ * A mark behind the stem of a form whose word may end in an e: storing comes from store, sorting from sort. Only such forms match
+ * both words, so that past and paste, plan and plane, local and locale stay apart.
  */
 const MAYBE_E = "\ue065";
 
 /**
- * What the forms of an English word have in common (Porter's first step: plurals, -ed, -ing), or undefined where the word has
- * no ending. Later steps of Porter's bring together words that mean different things, in English and more so in the
- * languages it was not made for, and find nothing more in return.
+ * Returns what the forms of an English word have in common (Porter's first step: plurals, -ed, -ing), or undefined where the word
+ * has no ending. Porter's later steps merge words of different meaning, in English and even more so in the languages for which
+ * they were not made, and find nothing more in return.
  */
 export function englishStem(word: string): string | undefined {
   if (!mayHaveEnding(word, 0, word.length) || !PLAIN.test(word) || WHOLE.has(word)) return undefined;
@@ -32,7 +32,7 @@ export function englishStem(word: string): string | undefined {
 
 const ASKED = /^[a-z]{3,30}$/;
 
-/** What a plain English word of a query is looked for as: words as they are written, and what is left of other forms. */
+/** Returns what to look for in place of a plain English word of a query: words as they are written, and stems of other forms. */
 export function englishForms(word: string): { exact: string[]; words: string[] } | undefined {
   if (!ASKED.test(word)) return undefined;
   const stem = englishStem(word) ?? word;
@@ -47,7 +47,7 @@ const SHORTEST = 4;
 const CAPITAL_TO_SMALL = 0x20;
 const [D, G, S] = [..."dgs"].map((char) => char.charCodeAt(0));
 
-/** Most words end otherwise than an ending does: they need not be looked at any further. */
+/** Most words do not end like an ending, so they need no closer look. */
 export function mayHaveEnding(text: string, start: number, end: number): boolean {
   if (end - start < SHORTEST) return false;
   const last = text.charCodeAt(end - 1) | CAPITAL_TO_SMALL;
@@ -67,7 +67,7 @@ function withoutParticiple(word: string): string {
 
 const ARABIC_ARTICLES = ["وال", "بال", "كال", "فال", "لل", "ال"];
 
-/** The word without its article, where enough of a word is left. */
+/** Returns the word without its article, where enough of the word is left. */
 export function arabicStem(word: string): string | undefined {
   const article = ARABIC_ARTICLES.find((each) => word.startsWith(each));
   return article !== undefined && word.length - article.length >= 3 ? word.slice(article.length) : undefined;

@@ -1,16 +1,16 @@
-/** Turns texts into vectors with a model on the disk. Runs in a process of its own: see embed-child.ts. */
+/** Turns texts into vectors with a model on the disk. It runs in a process of its own: see embed-child.ts. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Tokens a vector stands for at most: both models that were measured are trained or good up to here, and the work grows
- * with the square. A longer text has several vectors, so that nothing of it is left out.
+ * How many tokens a vector represents at most: both models that were measured are trained, or good, up to this length, and the
+ * work grows with its square. A longer text gets several vectors, so that nothing of it is left out.
  */
 const MAX_TOKENS = 256;
 const MAX_BATCH = 8;
 /** Tokens of a batch, padding included. */
 const MAX_BATCH_TOKENS = 1_536;
-/** Vectors a text has at most; the index numbers them in so many bits. */
+/** How many vectors a text has at most; the index has only so many bits for their numbers. */
 const MAX_PARTS = 32;
 
 export interface TextEmbedderOptions {
@@ -22,9 +22,9 @@ export interface TextEmbedderOptions {
 
 export interface TextEmbedder {
   readonly dimension: number;
-  /** The mean of vectors of texts about nothing in common. */
+  /** The mean of the vectors of texts that have no subject in common. */
   readonly center: Float32Array;
-  /** For each text the vectors of its parts, of length one. `between` is waited for between batches. */
+  /** Returns for each text the vectors of its parts, of length one. It awaits `between` between batches. */
   embed(texts: readonly string[], kind: "query" | "passage", between?: () => Promise<void>): Promise<Float32Array[][]>;
 }
 
@@ -36,7 +36,7 @@ interface Part {
 export async function loadTextEmbedder({ modelsDir, model, threads }: TextEmbedderOptions): Promise<TextEmbedder> {
   const { AutoTokenizer, env } = await import("@huggingface/transformers");
   const { InferenceSession, Tensor } = await import("onnxruntime-node");
-  // Everything is on the disk: nothing here reaches for the network.
+  // All files are on the disk: nothing here uses the network.
   env.allowRemoteModels = false;
   env.allowLocalModels = true;
   env.localModelPath = `${modelsDir}/`;
@@ -93,7 +93,7 @@ export async function loadTextEmbedder({ modelsDir, model, threads }: TextEmbedd
   return { dimension: center.length, center, embed };
 }
 
-/** About nothing in common, in several languages. */
+/** Texts that have no subject in common, in several languages. */
 const SAMPLES = [
   "The harbour was closed because of the storm.",
   "npm install --save-dev typescript",
@@ -120,12 +120,12 @@ function modelFile(directory: string): string {
   return existsSync(quantised) ? quantised : join(directory, "onnx/model.onnx");
 }
 
-/** E5 models were trained with a word before what is searched for and before what is searched. */
+/** E5 models were trained with one word before a query and another before a passage. */
 function prefixesOf(model: string): Readonly<Record<"query" | "passage", string>> {
   return /(^|[-/])e5-/i.test(model) ? { query: "query: ", passage: "passage: " } : { query: "", passage: "" };
 }
 
-/** Tokens of a text, in as many windows as it takes; cut where words part, if they do. */
+/** Splits a text into as many windows of tokens as it needs; it cuts between words where there are any. */
 function windowsOf(prefix: string, text: string, idsOf: (text: string) => number[]): number[][] {
   const windows: number[][] = [];
   const pending = [text];
@@ -140,7 +140,7 @@ function windowsOf(prefix: string, text: string, idsOf: (text: string) => number
   return windows;
 }
 
-/** Where the first of so many pieces of a text ends: at a space near by, else anywhere but within a character. */
+/** Returns where the first of `pieces` pieces of a text ends: at a space near by, else anywhere except within a character. */
 function middleOf(text: string, pieces: number): number {
   const wanted = Math.max(1, Math.floor(text.length / pieces));
   const near = Math.floor(wanted * 0.8);
@@ -151,7 +151,7 @@ function middleOf(text: string, pieces: number): number {
   return code >= 0xd800 && code <= 0xdbff && wanted < text.length ? wanted + 1 : wanted;
 }
 
-/** Parts of like length together: little is padded. */
+/** Puts parts of similar length together, so that little is padded. */
 function batchesOf(parts: readonly Part[]): Part[][] {
   const batches: Part[][] = [];
   let batch: Part[] = [];

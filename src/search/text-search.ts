@@ -1,13 +1,13 @@
-/** Finds what a request asks for in one space's index: the thread that owns the index runs this. */
+/** Finds what a request asks for in one space's index; the process that owns the index runs this. */
 import { svcError } from "../protocol/errors.ts";
 import { type IndexStore, placeToken, sampleToken, type UnitPlace } from "../store/search/index-store.ts";
 import type { UnitFilter } from "../store/search/vector-table.ts";
 import { allOf, anyOf, placeExpression, termExpression, without } from "./match-expression.ts";
 import { queryTerms, strictTerm, type Term } from "./query-terms.ts";
 
-/** Terms beyond this are a text, not a query. */
+/** A request with more terms is a text rather than a query. */
 const MAX_TERMS = 256;
-/** Texts whose words are weighed for one search; what is left out are the words that most texts have. */
+/** How many texts are scored by their words for one search; only words that most texts have exceed it. */
 const MOST_WEIGHED = 5_000;
 
 export interface SearchFilter extends UnitPlace {
@@ -18,11 +18,11 @@ export interface SearchFilter extends UnitPlace {
 export interface ParsedSearch {
   readonly terms: readonly Term[];
   readonly required: readonly Term[];
-  /** A required term that no text can have. */
+  /** Whether there is a required term that no text can have. */
   readonly impossible: boolean;
-  /** Expression of what is not to be found, by term. */
+  /** For each excluded term, the expression of what must not be found. */
   readonly excluded: readonly string[];
-  /** Expression of the places where something may stand, one a filter. */
+  /** For each filter, the expression of the places where a result may be. */
   readonly places: readonly string[];
   readonly filter: SearchFilter;
 }
@@ -48,7 +48,7 @@ export function parseSearch(query: string, filter: SearchFilter): ParsedSearch {
   };
 }
 
-/** The best matches by their words, best first. */
+/** Returns the best matches by their words, best first. */
 export function searchText(store: IndexStore, parsed: ParsedSearch, limit: number): { id: number; score: number }[] {
   if (parsed.impossible) return [];
   const expressionOf = (words: readonly string[]): string =>
@@ -70,8 +70,8 @@ export function searchText(store: IndexStore, parsed: ParsedSearch, limit: numbe
 }
 
 /**
- * Words that are everywhere: what has all of them comes before what has any. Where even those are too many to be weighed, a
- * sample of them is, which is the same however the index came about.
+ * Searches for words that are everywhere: texts with all of them come before texts with any. Where even those are too many to
+ * score, a sample of them is scored; the sample is the same however the index came about.
  */
 function commonest(
   store: IndexStore,
@@ -90,7 +90,7 @@ function weighable(store: IndexStore, expressionOf: (words: readonly string[]) =
   return expressionOf([words, placeExpression([sampleToken(0)])]);
 }
 
-/** The units that may be found at all, whatever the query is; undefined where all may. */
+/** Returns the units that may be found at all, whatever the query is; undefined where all may. */
 export function unitsToSearch(store: IndexStore, parsed: ParsedSearch): UnitFilter | undefined {
   if (parsed.impossible) return { count: () => 0, all: () => [] };
   const { required, excluded, places, filter } = parsed;

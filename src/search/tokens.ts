@@ -1,20 +1,20 @@
 /**
- * Cuts text into what the index holds and queries ask for. Both go through the same function, so that they agree.
+ * Cuts text into the tokens that the index holds and that queries ask for. Both use the same function, so that they agree.
  *
- * There are two rows of tokens. `exact` holds words as they stand, folded; identifiers whole and in parts; and for scripts
- * without spaces the pairs of neighbouring characters, with the last character of a run by itself, so that any word is
- * found inside any longer run by its pairs standing next to each other. `words` holds what those scripts' dictionary makes
- * of a run, and the stems of words whose stem is another one.
+ * There are two rows of tokens. `exact` holds words as they stand, folded; identifiers as a whole and in parts; and, for scripts
+ * without spaces, the pairs of neighbouring characters, with the last character of a run by itself. Any word is thus found inside
+ * a longer run, because its pairs stand next to each other. `words` holds the words that a dictionary finds in such runs, and the
+ * stems of words that differ from their stem.
  */
 import { fold } from "./fold.ts";
 import { SCRIPT, scriptOf } from "./script.ts";
 import { arabicStem, englishStem } from "./stem.ts";
 
-/** Longer ones are not searched for as a whole; their parts are. */
+/** Longer tokens cannot be searched for as a whole, only by their parts. */
 export const MAX_TOKEN_CHARS = 100;
 const MAX_COMPOUND_PARTS = 64;
 
-/** Tokens with the places they stand at: UTF-16 offsets into the text. */
+/** Tokens and their positions: UTF-16 offsets into the text. */
 export interface TokenRow {
   readonly texts: string[];
   readonly starts: number[];
@@ -28,16 +28,16 @@ export interface Tokens {
   readonly pieces: Piece[] | undefined;
 }
 
-/** A word, an identifier, a symbol or a run of a script without spaces, with its stretches of the two rows. */
+/** A word, an identifier, a symbol or a run of a script without spaces, with its ranges in the two rows. */
 export interface Piece {
   readonly kind: "word" | "compound" | "symbol" | "run";
   readonly exactFrom: number;
   readonly exactTo: number;
   readonly wordsFrom: number;
   readonly wordsTo: number;
-  /** Where in `exact` the parts of a compound begin that stand next to each other. */
+  /** Where in `exact` the adjacent parts of a compound begin. */
   readonly atomsFrom: number;
-  /** The first token of `exact` is all of it. */
+  /** Whether the first token of `exact` is the whole piece. */
   readonly isWhole: boolean;
 }
 
@@ -51,7 +51,7 @@ export function emptyTokens(pieces?: Piece[]): Tokens {
   return { exact: emptyRow(), words: emptyRow(), pieces };
 }
 
-/** Cuts what begins at a place: a word, an identifier, a symbol, a run, or nothing. Answers where that ends. */
+/** Cuts what begins at a position: a word, an identifier, a symbol, a run, or nothing. Returns where that ends. */
 export function cutPiece(text: string, at: number, out: Tokens): number {
   const code = text.codePointAt(at)!;
   const script = scriptOf(code);
@@ -73,7 +73,7 @@ function put(row: TokenRow, text: string, start: number, end: number): void {
 }
 
 const PLAIN = /^[a-z0-9\u0080-\uffff]*$/;
-/** The index cuts at ASCII that is neither letter nor digit: such characters stand for themselves in a private plane. */
+/** The index cuts at ASCII that is neither letter nor digit, so such characters are encoded in a private plane. */
 function encode(text: string): string {
   if (PLAIN.test(text)) return text;
   return text.replace(/\p{ASCII}/gu, (char) =>
@@ -85,11 +85,11 @@ const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
 const segmenter = new Intl.Segmenter("en", { granularity: "word" });
 const SKIN = /\p{Emoji_Modifier}|\p{Variation_Selector}/gu;
 
-/** Nothing can be joined to ASCII, nor does a letter of Latin, an arrow or a line join what stands before it. */
+/** Nothing can be joined to ASCII; and a Latin letter, an arrow or a line does not join what stands before it. */
 const standsAlone = (symbol: number, next: number): boolean =>
   symbol < 0x2000 || (symbol <= 0xffff && !(next >= 0x300 && (next < 0x2190 || next > 0x2bff)));
 
-/** An emoji with all that is joined to it, without its colour. */
+/** Cuts an emoji with everything that is joined to it, but without its colour. */
 function symbol(text: string, at: number, out: Tokens): number {
   const first = text.codePointAt(at)!;
   const size = first > 0xffff ? 2 : 1;
@@ -106,7 +106,7 @@ const BETWEEN_PARTS = /[^\u200c-\u200d\p{L}\p{N}\p{M}\u00ad\u05f3\u05f4]+/u;
 const BETWEEN_SEGMENTS = /[/:?&=#@,;|\\~"'’+%]+/;
 const APOSTROPHE = /['’]/;
 
-/** A word, or an identifier, path, version or address: from `start` to where neither word nor joiner goes on. */
+/** Cuts a word, identifier, path, version or address: from `start` to where neither a word nor a joiner follows. */
 function compound(text: string, start: number, out: Tokens): number {
   let end = start;
   let joined = false;
@@ -118,13 +118,13 @@ function compound(text: string, start: number, out: Tokens): number {
     const script = scriptOf(code);
     const size = code > 0xffff ? 2 : 1;
     if (script === SCRIPT.word) {
-      // The end of the last word: a joiner behind it joins nothing.
+      // Marks the end of the last word: a joiner with no word behind it joins nothing.
       joined ||= end < at;
       isAscii &&= code < 0x80;
       const isUpper = code >= 0x41 && code <= 0x5a;
       const wasUpper = before >= 0x41 && before <= 0x5a;
       hump ||= isUpper ? before > 0x2f && !wasUpper && before !== CAPITALS : before === CAPITALS && code > 0x60;
-      // Two capitals and then a small letter: the second begins a word.
+      // In two capitals followed by a small letter, the second capital begins a word.
       before = isUpper && (wasUpper || before === CAPITALS) ? CAPITALS : code;
       end = at + size;
     } else if (script === SCRIPT.joiner) before = 0;
@@ -162,13 +162,13 @@ function languageName(text: string, raw: string, start: number, end: number, out
   return true;
 }
 
-/** Where in `exact` the parts of a compound begin, and whether what stands before them begins with all of it. */
+/** Where in `exact` the parts of a compound begin, and whether the first token before them is the whole compound. */
 interface Cut {
   readonly atomsFrom: number;
   readonly isWhole: boolean;
 }
 
-/** Writes down what a piece of a query became. */
+/** Records the tokens that a piece of a query became. */
 function note(out: Tokens, kind: Piece["kind"], cut: () => Cut | undefined): void {
   if (!out.pieces) return void cut();
   const [exactFrom, wordsFrom] = [out.exact.texts.length, out.words.texts.length];
@@ -177,15 +177,15 @@ function note(out: Tokens, kind: Piece["kind"], cut: () => Cut | undefined): voi
   if (exactTo > exactFrom) out.pieces.push({ kind, exactFrom, exactTo, wordsFrom, wordsTo, atomsFrom, isWhole });
 }
 
-/** don't and server's are words; l'eau is two. */
+/** don't and server's are one word each; l'eau is two. */
 function contraction(raw: string): string | undefined {
   const plain = raw.replace(/['’]s$/i, "").replace(/n['’]t$/i, "nt");
   return BETWEEN_PARTS.test(plain) || HAS_HUMP.test(plain) ? undefined : plain;
 }
 
 /**
- * An identifier, a version or a name is a token as a whole. A path or an address is not: few texts share one, and its parts
- * beside each other find it as well.
+ * An identifier, a version or a name is also a token as a whole. A path or an address is not: few texts share one, and its
+ * adjacent parts find it as well.
  */
 function parts(raw: string, start: number, end: number, out: Tokens): Cut {
   const whole = fold(raw);
@@ -219,7 +219,7 @@ function parts(raw: string, start: number, end: number, out: Tokens): Cut {
   return { atomsFrom, isWhole };
 }
 
-/** createServer within lib/createServer.ts. */
+/** Cuts createServer out of lib/createServer.ts. */
 function humped(piece: string, raw: string, start: number, told: Set<string>, out: Tokens): void {
   const folded = fold(piece);
   if (told.has(folded) || !HAS_HUMP.test(piece)) return;
@@ -228,7 +228,7 @@ function humped(piece: string, raw: string, start: number, told: Set<string>, ou
   put(out.exact, folded, at, at + piece.length);
 }
 
-/** Where `part` stands in `raw`, at or after `from` if it does there. */
+/** Returns where `part` is in `raw`, at or after `from` if it occurs there. */
 function placeOf(raw: string, part: string, from: number): number {
   const at = raw.indexOf(part, from);
   return at < 0 ? Math.max(0, raw.indexOf(part)) : at;
@@ -254,7 +254,7 @@ function word(raw: string, start: number, end: number, out: Tokens): void {
   if (known.stem !== undefined) put(out.words, known.stem, start, end);
 }
 
-/** Marks that are characters of their own only in name: they belong to the character before them. */
+/** Marks that Unicode counts as characters of their own, but that belong to the character before them. */
 const NEEDS_CLUSTERS = /[\u3099\u309a\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\ua960-\ua97f\ua9e0-\uaa7f\uff66-\uffdc]/;
 
 function unspacedRun(text: string, start: number, script: number, out: Tokens): number {
@@ -294,7 +294,7 @@ function cutRun(raw: string, start: number, script: number, out: Tokens): void {
   else dictionaryWords(clusters, places, out);
 }
 
-/** Han and hiragana that folding leaves alone. */
+/** Han and hiragana that folding does not change. */
 const isPlainHan = (code: number): boolean => (code >= 0x4e00 && code <= 0x9fff) || (code >= 0x3041 && code <= 0x3096);
 
 function* clustersOf(raw: string): Generator<string> {
@@ -310,7 +310,7 @@ function dictionaryWords(clusters: readonly string[], places: readonly number[],
   for (const { index, segment } of segmenter.segment(joined)) {
     const cut = index + segment.length;
     while (length < cut) length += clusters[cluster++]!.length;
-    // A cut inside a cluster is none.
+    // A cut inside a cluster does not count.
     if (length > cut) continue;
     put(out.words, joined.slice(begun, cut), places[from]!, places[cluster]!);
     begun = cut;

@@ -1,11 +1,11 @@
 import type { Database } from "bun:sqlite";
 
 /**
- * The ACL log by position, and beside it what does not stand in it. pending_records: what waits for the owner to give it a
- * place; lost: 1 for a record of a branch that lost which waits no more, but which others may follow. unplaced_records: what
- * stood in the log until its branch lost. kept_keys: read keys, sealed to the account, of
- * epochs that are in the log no more. acl_ahead: at most one row; records from this position on are stored, but no part of the
- * log yet. displaced_changes: what counted until the record that it names lost its place, and would again under a new one.
+ * The ACL log by position, and beside it what is not in the log. pending_records: what waits for the owner to give it a position;
+ * lost: 1 for a record of a branch that lost, which waits no more but which other records may follow. unplaced_records: records
+ * that were in the log until their branch lost. kept_keys: read keys, sealed to the account, of epochs that are no longer in the
+ * log. acl_ahead: at most one row; records from this position on are stored, but are not part of the log yet. displaced_changes:
+ * changes that counted until the record they name lost its position, and that would count again if the record got a new one.
  */
 export const ACL_SCHEMA = `
   CREATE TABLE acl_records(pos INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
@@ -35,10 +35,10 @@ interface RawPending {
 
 const PENDING_COLUMNS = "id, lost, received_ms, bytes";
 
-/** Of a row of acl_records: whether it is part of the log. */
+/** Whether a row of acl_records is part of the log. */
 export const IS_IN_LOG = "pos < coalesce((SELECT min(pos) FROM acl_ahead), 1 << 52)";
 
-/** Numbers of writers of whom changes wait, with the record that they name, for a place in the log. */
+/** Numbers of writers whose changes wait for the record that they name to get a position in the log. */
 export const DISPLACED_WRITERS = `SELECT d.writer FROM displaced_changes d
   JOIN pending_records p ON p.id = d.record AND p.lost = 0`;
 
@@ -63,9 +63,9 @@ export function createAclTable(db: Database) {
   return {
     aclRecords: () => all.all(),
     addAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void add.run(pos, id, bytes),
-    /** The bytes of a record that the disk changed, from memory. */
+    /** Replaces the bytes of a damaged record with those held in memory. */
     mendAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void mend.run(id, bytes, pos),
-    /** A fork was resolved: records from a position on are replaced. */
+    /** Removes the records from a position on, because a fork was resolved and others replace them. */
     cutAclRecords: (pos: number) => void cut.run(pos),
     aclAhead: createAheadTable(db),
     pendingRecords: createPendingTable(db),
@@ -83,12 +83,12 @@ function createAheadTable(db: Database) {
     "DELETE FROM acl_records WHERE pos >= (SELECT pos FROM acl_ahead) AND pos > (SELECT max(pos) FROM acl_records) - ?",
   );
   return {
-    /** From which position on records are no part of the log yet; undefined when all are. */
+    /** Returns the position from which records are not part of the log yet; undefined when all are. */
     from: (): number | undefined => from.get()?.pos,
     begin: (pos: number) => void begin.run(pos),
-    /** Those that are there are part of the log from now on. */
+    /** Makes the stored records part of the log from now on. */
     end: () => void end.run(),
-    /** Removes so many of the last of them. Answers whether there were any. */
+    /** Removes the last `count` of them. Returns whether there were any. */
     drop: (count: number): boolean => dropSome.run(count).changes > 0,
   };
 }
@@ -112,13 +112,13 @@ function createPendingTable(db: Database) {
       const row = get.get(id);
       return row ? toPending(row) : undefined;
     },
-    /** What waits, then what lost. */
+    /** Returns the records that wait, then those that lost. */
     all: (): PendingRow[] => all.all().map(toPending),
     waiting: (): PendingRow[] => waiting.all().map(toPending),
     waitingCount: (): number => waitingCount.get()!.count,
-    /** It waits from now on. */
+    /** Stores a record that waits from now on. */
     put: (id: Uint8Array, bytes: Uint8Array, receivedMs: number) => void put.run(id, receivedMs, bytes),
-    /** It waits no more; of those that do not, so many of the newest are kept. */
+    /** Marks that a record waits no more; of such records the `kept` newest are kept. */
     lose(id: Uint8Array, kept: number): void {
       lose.run(id);
       dropOldest.run(kept);
@@ -149,10 +149,10 @@ function createDisplacedTable(db: Database) {
   );
   const drop = db.query<null, [Uint8Array]>("DELETE FROM displaced_changes WHERE record = ?");
   return {
-    /** Who wrote those that name this record. */
+    /** Returns the authors of the changes that name this record. */
     authorsUnder: (record: Uint8Array): Uint8Array[] => authors.all(record).map(({ author }) => author),
     put: (change: number, writer: number, record: Uint8Array) => void put.run(change, writer, record),
-    /** The record has a place. */
+    /** Forgets the changes under a record that got its position. */
     drop: (record: Uint8Array) => void drop.run(record),
   };
 }

@@ -1,13 +1,13 @@
 import type { Database } from "bun:sqlite";
 import { StoredFileError } from "../protocol/storage-fault.ts";
 
-/** What there is of a change: a root has no body, of a stub it is not here. */
+/** How much of a change is stored: all of it, a root (which has no body), or a stub (whose body is not here). */
 export type ChangeKind = 0 | 1 | 2;
 export const CHANGE_ROOT: ChangeKind = 0;
 export const CHANGE_WHOLE: ChangeKind = 1;
 export const CHANGE_STUB: ChangeKind = 2;
 
-/** What a row costs besides the bytes of a change that does not count. */
+/** What a row costs besides the bytes, for a change that does not count. */
 export const UNCOUNTED_ROW_BYTES = 512;
 
 export interface StoredChange {
@@ -188,7 +188,7 @@ export function createChangeTable(db: Database) {
   let rewrites = 0;
 
   return {
-    /** Answers the change's local number. */
+    /** Inserts a change and returns its local number. */
     insert(change: Omit<StoredChange, "no">): number {
       return Number(
         insert.run(
@@ -213,11 +213,11 @@ export function createChangeTable(db: Database) {
     /** A page of the counted changes that touch a row and whose bodies are folded, by number, in the order of the fold, after a place in it. */
     ofRowAfter: (row: number, lamport: number, id: Uint8Array, limit: number) => ofRow.all(row, lamport, id, limit),
     ofObject: (objectNo: number) => ofObject.all(objectNo).map(fromRow),
-    /** Of those that are folded. */
+    /** Returns the newest change of an object whose body is folded. */
     newestOfObject: (objectNo: number) => orUndefined(newestOfObject.get(objectNo)),
     /** A page of a writer's chain from a seq on; both changes where one seq was used twice. */
     ofWriter: (writer: number, fromSeq: number, limit: number) => ofWriter.all(writer, fromSeq, limit).map(fromRow),
-    /** The changes of an object at one lamport: few, and told apart by their ids. */
+    /** Returns the changes of an object at one lamport; they are few, and differ by their ids. */
     atLamport: (objectNo: number, lamport: number) => atLamport.all(objectNo, lamport).map(fromRow),
     atSeq: (writer: number, seq: number) => atSeq.all(writer, seq).map(fromRow),
     /** In the order of arrival. */
@@ -231,23 +231,23 @@ export function createChangeTable(db: Database) {
     countOfWriter: (writer: number): number => countOfWriter.get(writer)!.n,
     /** Changes at an ACL position or a later one, in the order of arrival. */
     fromAclPos: (aclPos: number, afterNo: number, limit: number) => fromAclPos.all(afterNo, aclPos, limit).map(fromRow),
-    /** Where those that count stand, of an ACL position or a later one, in the order of arrival. */
+    /** Returns the places of the changes that count, at an ACL position or a later one, in the order of arrival. */
     countedFromAclPos: (aclPos: number) => countedFromAclPos.iterate(aclPos),
-    /** What the bytes of a change say of it, where it was stored otherwise. */
+    /** Sets the columns of a change to what its bytes say, where they were stored differently. */
     setPlace(no: number, said: Pick<StoredChange, "objectNo" | "lamport" | "writer" | "seq" | "timeMs">): void {
       rewrites++;
       setPlace.run(said.objectNo, said.lamport, said.writer, said.seq, said.timeMs, no);
     },
     setAclPos: (no: number, aclPos: number) => void setAclPos.run(aclPos, no),
-    /** Of a writer's changes those that do not count, newest first. */
+    /** Returns the changes of a writer that do not count, newest first. */
     uncountedOfWriter: (writer: number, limit: number) => uncountedOfWriter.all(writer, limit),
     countUncounted: (writer: number): number => countUncounted.get(writer)!.count,
-    /** The same change, whole or as a stub; `datasetNo` is 0 for as long as its body is not folded. */
+    /** Replaces the bytes of a change, which becomes whole or a stub; `datasetNo` is 0 until its body is folded. */
     setBytes(no: number, bytes: Uint8Array, kind: ChangeKind, datasetNo: number): void {
       rewrites++;
       setBytes.run(bytes, kind, datasetNo, no);
     },
-    /** Grows with each of these, and with each new verdict; a rollback does not take it back. */
+    /** A number that grows with each of these calls, and with each new verdict; a rollback does not take it back. */
     rewrites: (): number => rewrites,
     /** A page of an object's changes that are kept with their bodies, after a place in the order (lamport, no). */
     wholeOf: (objectNo: number, after: { lamport: number; no: number }, limit: number) =>
@@ -258,7 +258,7 @@ export function createChangeTable(db: Database) {
       rewrites++;
       setCounts.run(counts ? 1 : 0, no);
     },
-    /** Writers of whose changes none counted, and now one does. They are told of once. */
+    /** Returns, once, the writers of whose changes none counted until now and one does now. */
     takeCountedAnew(): number[] {
       const writers = countedAnew.all().map(({ writer }) => writer);
       if (writers.length > 0) clearCountedAnew.run();
@@ -282,9 +282,9 @@ export function createChangeTable(db: Database) {
     },
     /** The writers of one account. */
     writersOf: (author: Uint8Array): WriterRow[] => writersOf.all(author).map(toWriter),
-    /** Of the changes of all whose changes count. */
+    /** Returns the highest lamport of the changes of all writers whose changes count. */
     highestLamport: (): number => highestLamport.get()?.lamport ?? 0,
-    /** What is kept of changes that do not count, with what a row costs besides. */
+    /** Returns the bytes of the changes that do not count, including what their rows cost besides. */
     uncountedBytes: (): number => uncountedBytes.get()!.bytes,
     writers: () => allWriters.all().map(toWriter),
     addWriter: (author: Uint8Array, id: Uint8Array): WriterRow => {

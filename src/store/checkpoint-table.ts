@@ -23,7 +23,7 @@ interface RawCheckpoint {
 const sumOf = ({ lamport, ops, state, doc }: Omit<RawCheckpoint, "change" | "sum">): number =>
   checksumWith(docSumOf(doc), state, lamport, ops);
 
-/** States of records after some of their changes. One that the disk changed is as good as none: it is dropped when it is met. */
+/** States of records after some of their changes. A damaged checkpoint is as good as none, and is dropped when it is met. */
 export function createCheckpointTable(db: Database) {
   const add = db.query<null, [number, number, Uint8Array, number, number, string | null, number]>(
     "INSERT OR REPLACE INTO checkpoints(row, lamport, change, ops, state, doc, sum) VALUES(?,?,?,?,?,?,?)",

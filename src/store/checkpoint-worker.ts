@@ -4,12 +4,15 @@ import type { CheckpointReply, CheckpointRequest, LogPosition } from "./wal-chec
 
 declare const self: Worker;
 
-/** As far as readers allow, without waiting for anybody. The log is synced before the database is written to, the database after. */
+/**
+ * Copies as far as readers allow, without waiting for anybody. SQLite syncs the log before it writes to the database, and the
+ * database afterwards.
+ */
 function checkpoint(path: string): LogPosition {
   const db = new Database(path, { readwrite: true, create: false });
   try {
     db.exec("PRAGMA synchronous = FULL; PRAGMA checkpoint_fullfsync = 1; PRAGMA trusted_schema = OFF;");
-    db.query("PRAGMA schema_version").get(); // a connection that has read nothing does not know of the log
+    db.query("PRAGMA schema_version").get(); // a connection that has read nothing does not know about the log
     return db.query("PRAGMA wal_checkpoint(PASSIVE)").get() as LogPosition;
   } finally {
     db.close();

@@ -2,9 +2,10 @@ import { Database } from "bun:sqlite";
 import { forItsOwnerAlone } from "./database.ts";
 
 /**
- * Takes the operating system's lock on a file and keeps it until disposed of or the process ends, however it ends.
- * `undefined` when another process (or another holder in this one) has it. The file is made if it is not there, for its owner
- * alone, and stays; it holds nothing. It is a SQLite database only because that gives such locks on every platform.
+ * Takes the operating system's lock on a file and keeps it until it is disposed of or the process ends, however it ends. Returns
+ * `undefined` when another process (or another holder in this one) has the lock. It creates the file if it is missing, readable
+ * by its owner alone; the file stays and holds nothing. It is a SQLite database only because SQLite gives such locks on every
+ * platform.
  */
 export function holdFile(path: string): Disposable | undefined {
   forItsOwnerAlone(path);

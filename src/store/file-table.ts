@@ -2,12 +2,11 @@ import type { Database } from "bun:sqlite";
 import { FILE_INFLIGHT, type FileStateNo } from "../protocol/file-state.ts";
 
 /**
- * refs: one row a live file, a projection of the rows of the dataset `files`, kept in step in the same transaction, so that a
- * space's files are listed, counted and found without reading them. state mirrors the content's; of a file whose bytes
- * lie in its row it is the file's own. elsewhere: another device is known to have its bytes, besides this one.
- * contents: what this device knows of a content. sent: a bit for each chunk that the network's store has acknowledged and
- * given back. wanted: somebody asked for it while nobody had it. orphan_ms: for how long, in time that the server ran,
- * nothing has referred to it.
+ * refs: one row for each live file, a projection of the rows of the dataset `files`, kept in step in the same transaction, so
+ * that a space's files are listed, counted and found without reading those rows. state mirrors the state of the content; a file
+ * whose bytes are in its row has its own. elsewhere: another device is known to have the bytes, besides this one. contents: what
+ * this device knows about a content. sent: one bit for each chunk that the network's store has acknowledged and returned. wanted:
+ * somebody asked for it while nobody had it. orphan_ms: for how long nothing has referred to it, in time that the server ran.
  */
 export const FILE_SCHEMA = `
   CREATE TABLE file_refs(
@@ -35,7 +34,7 @@ export interface FileRef {
   /** The derived object that holds its row. */
   readonly child: string;
   readonly owner: string;
-  /** Null: the bytes lie in the row. */
+  /** Null: the bytes are in the row. */
   readonly root: string | null;
   readonly size: number;
   readonly ver: string;
@@ -164,7 +163,10 @@ export function createFileTable(db: Database) {
 
   return {
     ref: (fileId: string): FileRef | undefined => ref.get(fileId) ?? undefined,
-    /** A file's row was folded. A content that was orphaned is no longer: its grace begins anew should it be again. */
+    /**
+     * Stores the reference of a file whose row was folded. Its content is no orphan any more; if it becomes one again, its grace
+     * period begins anew.
+     */
     putRef(entry: Omit<FileRef, "state" | "pinned">): void {
       if (entry.root !== null) addContent.run(entry.root, entry.size);
       const state = entry.root === null ? FILE_INFLIGHT : (content.get(entry.root)?.state ?? FILE_INFLIGHT);
@@ -181,13 +183,13 @@ export function createFileTable(db: Database) {
       );
     },
     dropRef: (fileId: string) => void dropRef.run(fileId),
-    /** Forgets the files of an object; answers the contents they named. */
+    /** Forgets the files of an object; returns the contents that they named. */
     dropOwner: (owner: string): string[] => dropOwner.all(owner).flatMap(({ root }) => root ?? []),
     newest: (owner: string | undefined, limit: number): FileRef[] =>
       owner === undefined ? newest.all(limit) : newestOf.all(owner, limit),
     hasAny: (owner: string): boolean => anyOf.get(owner) !== null,
     variantsOf: (fileId: string, limit: number) => variantsOf.all(fileId, limit),
-    /** The newest variant of this kind. */
+    /** Returns the newest variant of this kind. */
     variant: (fileId: string, tag: string): FileRef | undefined => variant.get(fileId, tag) ?? undefined,
     refsOfRoot: (root: string) => refsOfRoot.all(root),
     isNamed: (root: string): boolean => isNamed.get(root) !== null,
@@ -197,13 +199,13 @@ export function createFileTable(db: Database) {
     setElsewhere: (root: string, isElsewhere: boolean) => void setElsewhere.run(isElsewhere ? 1 : 0, root),
     counts: () => counts.all(),
     total: (): number => total.get()?.count ?? 0,
-    /** Files whose bytes lie in their rows. */
+    /** Returns files whose bytes are in their rows. */
     inline: (state: FileStateNo, limit: number) => inline.all(state, limit),
 
     content: (root: string): FileContent | undefined => content.get(root) ?? undefined,
     dropContent: (root: string) => void dropContent.run(root),
     addContent: (root: string, size: number) => void addContent.run(root, size),
-    /** The bytes under this root were here, and are what these say. */
+    /** Notes that the bytes under this root were here, with their size, hash and key. */
     prove: (root: string, size: number, hash: Uint8Array, keyId: Uint8Array) => void prove.run(root, size, hash, keyId),
     setState(root: string, state: FileStateNo, why: { attempts: number; lastErr: string; nextMs: number }): void {
       setContentState.run(state, why.attempts, why.lastErr, why.nextMs, root);
@@ -212,15 +214,15 @@ export function createFileTable(db: Database) {
     setSent: (root: string, sent: Uint8Array | null) => void setSent.run(sent, root),
     setWanted: (root: string, isWanted: boolean) => void setWanted.run(isWanted ? 1 : 0, root),
     setChecked: (root: string, atMs: number) => void setChecked.run(atMs, root),
-    /** Contents that files name, in a state, whose time has come, by root, behind one. */
+    /** Returns contents in a state that files name and that are due, by root, after a given one. */
     pending: (state: FileStateNo, nowMs: number, after: string, limit: number) =>
       pending.all(state, nowMs, after, limit),
     wanted: (limit: number) => wanted.all(limit),
     pinnedContents: () => pinnedContents.all(),
     contents: (after: string, limit: number) => allContents.all(after, limit),
-    /** The durable content whose place in the network was looked at longest ago, before a moment. */
+    /** Returns the durable content that was checked on the network longest ago, before a moment. */
     oldestChecked: (beforeMs: number): FileContent | undefined => oldestChecked.get(beforeMs) ?? undefined,
-    /** Nothing is known to be kept elsewhere any more. Answers the files concerned. */
+    /** Marks every content as not known to be kept elsewhere. Returns the files concerned. */
     undoDurable() {
       undoDurable.run();
       return undoDurableRefs.all();
@@ -228,20 +230,20 @@ export function createFileTable(db: Database) {
 
     /** Contents that nothing refers to. */
     orphans: (limit: number) => orphans.all(limit),
-    /** So much time has passed: orphans grow older, others are none. */
+    /** Adds time that has passed to the age of orphans; other contents have no age. */
     age(ms: number): void {
       renew.run();
       age.run(ms);
     },
 
-    /** Whether the refs have come apart from the rows they follow. */
+    /** Whether the refs differ from the rows that they follow. */
     isOutOfStep(dataset: number | undefined): boolean {
       const live = dataset === undefined ? 0 : (liveRows.get(dataset)?.live ?? 0);
       return live !== (total.get()?.count ?? 0);
     },
     collections: (dataset: number) => collections.all(dataset).map(({ collectionId }) => collectionId),
     clearRefs: () => void clearRefs.run(),
-    /** Whether something of the space cannot be read yet: what looks unreferenced may not be. */
+    /** Whether something of the space cannot be read yet, so that what looks unreferenced may not be. */
     isWaiting: (): boolean => isWaiting.get() !== null,
   };
 }

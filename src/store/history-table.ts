@@ -6,7 +6,7 @@ export interface HistoryEntry {
   lamport: number;
   writer: number;
   datasetNo: number;
-  /** Of a dataset that keeps no history: part of the graph, never shown. */
+  /** The change is of a dataset that keeps no history: it is part of the graph but never shown. */
   hidden: boolean;
   timeMs: number;
   /** Numbers of its parents; a root that is not in this table may be among them. */
@@ -48,7 +48,7 @@ interface EntryRow {
   parents: number | string | null;
 }
 
-/** What an index is walked through for: the changes of an object, of one of its rows, or of a trace. */
+/** Which index is walked: that of the changes of an object, of one of its rows, or of a trace. */
 const SOURCES = {
   object: { from: "history h", where: "h.objectNo = ?1", lamport: "h.lamport" },
   row: {
@@ -80,7 +80,10 @@ const pageSql = ({ from, where, lamport }: (typeof SOURCES)[Source]): string =>
      AND (c.lamport < ?5 OR ?8 IS NULL OR c.id < ?8)
    ORDER BY ${lamport} DESC, c.id DESC LIMIT ?9`;
 
-/** The graphs of objects in a narrow form, and what finds changes by trace. Written with the change, in its transaction. */
+/**
+ * Holds the graphs of objects in a narrow form, and the traces by which changes are found. It is written in the change's own
+ * transaction.
+ */
 export type HistoryTable = ReturnType<typeof createHistoryTable>;
 
 export function createHistoryTable(db: Database) {
@@ -97,7 +100,7 @@ export function createHistoryTable(db: Database) {
     `DELETE FROM history_traces WHERE objectNo = ?1 AND (trace, lamport, change) IN
        (SELECT trace, lamport, change FROM history_traces WHERE objectNo = ?1 LIMIT ?2)`,
   );
-  /** How often entries of an object were replaced: whoever read them before has to read them again. */
+  /** How often entries of an object were replaced: code that read them before has to read them again. */
   const revisions = new Map<number, number>();
   const entries = db.query<EntryRow, [number, number, number, number, number, number]>(
     `SELECT change, lamport, writer, datasetNo, hidden, time, parents FROM history
@@ -168,13 +171,13 @@ export function createHistoryTable(db: Database) {
     addTrace: (objectNo: number, trace: Uint8Array, lamport: number, change: number) =>
       void addTrace.run(objectNo, trace, lamport, change),
 
-    /** An entry that was hidden is shown now, or the other way round. */
+    /** Notes that a hidden entry is shown now, or the other way round. */
     amended: (objectNo: number) => void revisions.set(objectNo, (revisions.get(objectNo) ?? 0) + 1),
-    /** Counts what was amended; a rollback does not take it back, which costs a reading. */
+    /** Returns how often entries were amended; a rollback does not take this back, which only costs another read. */
     revisionOf: (objectNo: number): number => revisions.get(objectNo) ?? 0,
-    /** A change is listed no more; its place in the graph stays. `amended` follows. */
+    /** Removes a change from the list, but not from the graph. The caller calls `amended` afterwards. */
     hide: (objectNo: number, lamport: number, change: number) => void hide.run(objectNo, lamport, change),
-    /** Some of what an object's changes are found by; answers how many. */
+    /** Drops some of the traces by which an object's changes are found; returns how many. */
     dropTraces: (objectNo: number, limit: number): number => dropTraces.run(objectNo, limit).changes,
 
     /** Entries whose change numbers lie in (after, upTo], a page by (lamport, change) after `from`. */
@@ -200,7 +203,7 @@ export function createHistoryTable(db: Database) {
               : row.parents.split(",").map(Number),
       })),
 
-    /** How far down a window reaches that spans `steps` entries of the filter's index; undefined: to the end. */
+    /** Returns the lamport down to which a window of `steps` entries of the filter's index reaches; undefined: to the end. */
     windowFloor(filter: HistoryFilter, fromLamport: number, steps: number): number | undefined {
       const source = sourceOf(filter);
       const found =
@@ -213,8 +216,8 @@ export function createHistoryTable(db: Database) {
     },
 
     /**
-     * Changes that count and are shown, newest first, from lamport `floor` to `before` (its own lamport included, as far
-     * as ids lie below its id; without an id all of that lamport).
+     * Returns changes that count and are shown, newest first, from lamport `floor` to `before`. Of the lamport of `before` it
+     * returns the changes with ids below its id; without an id, all of them.
      */
     page(filter: HistoryFilter, floor: number, before: { lamport: number; id?: Uint8Array }, limit: number) {
       return pages[sourceOf(filter)].all(
@@ -232,13 +235,13 @@ export function createHistoryTable(db: Database) {
 
     /** Numbers of the writers of an account (by its public key). */
     writersOf: (author: Uint8Array): number[] => writersOf.all(author).map((row) => row.no),
-    /** What touched a row after a place, by (lamport, change), whether it counts or not. */
+    /** Returns the touches of a row after a place, by (lamport, change), whether they count or not. */
     touchesAfter: (row: number, from: { lamport: number; change: number }, limit: number) =>
       touchesAfter.all(row, from.lamport, from.change, limit),
-    /** Changes that count and touched a row after a place in the order, up to a lamport, in the order of the fold. */
+    /** Returns the changes that count and touched a row after a place in the order, up to a lamport, in the order of the fold. */
     countedTouches: (row: number, after: Place, toLamport: number, limit: number) =>
       countedTouches.all(row, after.lamport, toLamport, after.lamport, after.id, limit),
-    /** Was the row touched at all before a lamport? */
+    /** Whether the row was touched at all before a lamport. */
     isTouchedBefore: (row: number, lamport: number): boolean => touchedBy.get(row, lamport) !== null,
     /** Rows of a collection in the order of their ids, live or not. */
     rowsAfter: (collectionId: number, id: string, limit: number) => rowsOf.all(collectionId, id, limit),

@@ -1,8 +1,8 @@
 import type { Database } from "bun:sqlite";
 
 /**
- * Inbox messages, in the database of the account's own space. inbox_outgoing: what no receiver has got yet. inbox_taken: what
- * was taken is not taken again. Ids are hashes of the sealed bytes.
+ * Inbox messages, in the database of the account's own space. inbox_outgoing: messages that their receivers have not got yet.
+ * inbox_taken: messages that were taken in, so that they are not taken in twice. Ids are hashes of the sealed bytes.
  */
 export const INBOX_SCHEMA = `
   CREATE TABLE inbox_outgoing(id BLOB PRIMARY KEY, receiver BLOB NOT NULL, sealed BLOB NOT NULL) WITHOUT ROWID;
@@ -34,7 +34,7 @@ export function createInboxTable(db: Database) {
     put: ({ id, receiver, sealed }: OutgoingMessage) => void put.run(id, receiver, sealed),
     drop: (id: Uint8Array) => void drop.run(id),
     isTaken: (id: Uint8Array): boolean => isTaken.get(id) !== null,
-    /** So many of the newest are remembered. */
+    /** Notes that a message was taken in; only the `remembered` newest ids are kept. */
     noteTaken(id: Uint8Array, nowMs: number, remembered: number): void {
       noteTaken.run(id, nowMs);
       forgetOldest.run(remembered);

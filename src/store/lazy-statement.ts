@@ -1,8 +1,8 @@
 import type { SQLQueryBindings, Statement } from "bun:sqlite";
 
 /**
- * A statement that is prepared when it is first run. A space has more than two hundred, of which most openings run a
- * few; preparing them all took longer than everything else that opening one is. `beforeRun` may refuse a run by throwing.
+ * Prepares a statement when it is first run. A space has more than two hundred statements, of which most openings run a few;
+ * preparing all of them took longer than everything else that opening a space does. `beforeRun` may refuse a run by throwing.
  */
 export function lazyStatement<Row, Params extends SQLQueryBindings[]>(
   prepare: () => Statement<Row, Params>,

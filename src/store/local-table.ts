@@ -9,11 +9,11 @@ interface RawLocal {
   sum: number;
 }
 
-/** Stands between the texts that one checksum is of; JSON holds none. */
+/** Separates the texts that one checksum covers; JSON holds no such character. */
 const APART = "\u0000";
 const sumOf = (base: string, fields: string): number => checksumOf(base + APART + fields);
 
-/** Device-local fields of rows, beside the rows without them. */
+/** Stores the device-local fields of rows, apart from the rows themselves. */
 export function createLocalTable(db: Database, reads: SoundReads) {
   const get = db.query<RawLocal, [number]>("SELECT base, fields, sum FROM locals WHERE row = ?");
   const put = db.query<null, [number, string, string, number]>(
@@ -36,7 +36,7 @@ export function createLocalTable(db: Database, reads: SoundReads) {
         if (found && !isSound(found)) throw new DamagedRowError(row);
         return found ?? undefined;
       }),
-    /** The fields as they are, where they are what was stored. */
+    /** Returns the fields if they are what was stored. */
     soundLocalFields(row: number): string | undefined {
       const found = get.get(row);
       return found && isSound(found) ? found.fields : undefined;
@@ -49,11 +49,13 @@ export function createLocalTable(db: Database, reads: SoundReads) {
       drop.run(row);
       setHasLocal.run(0, row);
     },
-    /** Rows that have such fields say so. */
+    /** Marks the rows that have such fields. */
     markLocals: () => void markLocals.run(),
     /** Forgets the fields of a row that is gone. */
     forgetLocal: (row: number) => void drop.run(row),
-    /** Numbers of rows after one whose fields are damaged, of a page of `limit`; `last` is absent with the last page. */
+    /**
+     * Returns the numbers of rows with damaged fields, in a page of `limit` rows after one; `last` is absent on the last page.
+     */
     damagedLocals(afterRow: number, limit: number): { last: number | undefined; rows: number[] } {
       const page = after.all(afterRow, limit);
       const rows = page.flatMap((each) => (isSound(each) ? [] : [each.row]));

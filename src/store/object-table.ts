@@ -92,11 +92,11 @@ export function createObjectTable(db: Database) {
       Number(insert.run(id, author ? 0 : 1, rootBytes, author ?? null, createdMs, projection).lastInsertRowid),
     saveModified: (no: number, lamport: number, change: Uint8Array, ms: number) =>
       void saveModified.run(lamport, change, ms, no),
-    /** `nowMs`: when this device learned that it is deleted. */
+    /** Sets whether an object is deleted. `nowMs`: when this device learned that. */
     setDeleted: (no: number, deleted: boolean, nowMs: number) => void setDeleted.run(deleted ? 1 : 0, nowMs, no),
-    /** Objects deleted until then of whose changes more than stubs are kept. */
+    /** Returns the objects that were deleted until then and of which more than stubs are kept. */
     purgeable: (untilMs: number): number[] => purgeable.all(untilMs).map((row) => row.no),
-    /** Derived objects that nobody has written to. */
+    /** Counts the derived objects to which nobody has written. */
     idleDerived: (): number => idleDerived.get()!.count,
     setPurged: (no: number) => void setPurged.run(no),
     setProjection: (no: number, version: number) => void setProjection.run(version, no),

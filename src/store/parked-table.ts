@@ -39,12 +39,12 @@ const toParked = (row: RawParked): ParkedChange => ({
   object: row.object ?? undefined,
 });
 
-/** What a row costs besides its bytes, so that small ones are bounded too. */
+/** What a row costs besides its bytes, so that the number of small rows is bounded too. */
 const ROW_BYTES = 256;
 
 /**
- * How much there is, kept in step by triggers: counting anew for every change that comes in would make a flood
- * quadratic. Belongs to the connection; a rollback takes it back with what it counts.
+ * How much is parked, kept in step by triggers: counting anew for every incoming change would make a flood quadratic. The table
+ * belongs to the connection; a rollback takes the figures back together with the rows that they count.
  */
 const USAGE = `
   CREATE TEMP TABLE parked_usage(author BLOB PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID;
@@ -63,14 +63,17 @@ const USAGE = `
     UPDATE quarantine_usage SET count = count + 1, bytes = bytes + length(NEW.bytes) + ${ROW_BYTES};
   END;`;
 
-/** Of somebody without the right to it: nobody misses what it waits for. Of two kinds that cannot be told yet. */
+/**
+ * A change whose author has no right to it: nobody misses what it waits for. For two kinds of wait the right cannot be judged
+ * yet.
+ */
 const UNPAID = "(author = zeroblob(32) AND wait_kind NOT IN ('acl', 'version'))";
-/** What counts as waiting no more, or never did: it has waited so long that nobody has what it waits for. */
+/** A change that no longer counts as waiting, or never did: it has waited so long that evidently nobody has what it waits for. */
 const IN_VAIN = `(rounds >= ? OR ${UNPAID})`;
 
 const COLUMNS = "id, bytes, wait_kind, wait_for, author, received_ms, rounds, object";
 
-/** So many are remembered for as long as the space is open. */
+/** How many of these are remembered for as long as the space is open. */
 const PASSED_OVER_MAX = 2048;
 
 interface QuarantineRow {
@@ -82,11 +85,11 @@ interface QuarantineRow {
 
 const refusalOf = ({ code, facts }: QuarantineRow): Refusal => ({ code, facts: JSON.parse(facts) as Refusal["facts"] });
 
-/** Changes that cannot be judged yet, and those that never will count: both survive a restart. */
+/** Holds changes that cannot be judged yet, and changes that never will count; both survive a restart. */
 export type ParkedTable = ReturnType<typeof createParkedTable>;
 
 export function createParkedTable(db: Database) {
-  /** Ids (hex) of what was to be quarantined and had no room, the latest last. */
+  /** Ids (hex) of changes for which quarantine had no room, the latest last. */
   const passedOver = new Set<string>();
   db.exec(USAGE);
   const put = db.query<null, [Uint8Array, string, Uint8Array, Uint8Array, number, Uint8Array | null, Uint8Array]>(
@@ -157,60 +160,63 @@ export function createParkedTable(db: Database) {
       const row = get.get(id);
       return row ? toParked(row) : undefined;
     },
-    /** Whose changes wait for this; zeros stand for all who have no right to theirs. */
+    /** Returns the authors of the changes that wait for this; zeros stand for all authors who have no right to theirs. */
     authorsWaitingFor: (kind: WaitKind, what: Uint8Array): Uint8Array[] =>
       authorsWaitingFor.all(kind, what).map(({ author }) => author),
     anyWaitingFor: (kind: WaitKind, what: Uint8Array): boolean => anyWaitingFor.get(kind, what) !== null,
-    /** Whoever has the right to a change that waits for this one: what is under zeros, nobody has the right to. */
+    /** Returns an author who has the right to a change that waits for this one; changes under zeros have no such author. */
     voucherFor: (id: Uint8Array): Uint8Array | undefined => voucherFor.get(id)?.author,
-    /** By id, the first one after an id. */
+    /** Returns the first waiting change after an id, by id. */
     nextWaitingFor(kind: WaitKind, what: Uint8Array, afterId: Uint8Array): ParkedChange | undefined {
       const row = nextWaitingFor.get(kind, what, afterId);
       return row ? toParked(row) : undefined;
     },
-    /** By what they wait for and their ids, the first one after such a place. */
+    /** Returns the first change after a place in the order of what changes wait for and their ids. */
     nextOfKind(kind: WaitKind, afterFor: Uint8Array, afterId: Uint8Array): ParkedChange | undefined {
       const row = nextOfKind.get(kind, afterFor, afterId);
       return row ? toParked(row) : undefined;
     },
     ofKind: (kind: WaitKind): ParkedChange[] => ofKind.all(kind).map(toParked),
     drop: (id: Uint8Array) => void drop.run(id),
-    /** All that waits; bytes with what a row costs besides. */
+    /** Counts everything that waits; the bytes include what a row costs besides. */
     usage(): { count: number; bytes: number } {
       const row = usage.get();
       return { count: row?.count ?? 0, bytes: row?.bytes ?? 0 };
     },
     usageOf: (author: Uint8Array): { count: number; bytes: number } => usageOf.get(author) ?? { count: 0, bytes: 0 },
-    /** One sync round passed without what they wait for. What has waited through `patience` rounds is not written to again. */
+    /**
+     * Notes that a sync round passed without bringing what the changes wait for. Rows that have waited through `patience` rounds
+     * are not written again.
+     */
     age: (patience: number) => void age.run(patience),
-    /** Ids of objects of which changes wait, but for those that have waited in vain through `patience` rounds. */
+    /** Returns ids of objects that have waiting changes, without changes that have waited in vain through `patience` rounds. */
     waitingObjects: (patience: number, limit: number): Uint8Array[] =>
       waitingObjects.all(patience, limit).map(({ object }) => object),
     waitingCount: (patience: number): number => waitingCount.get(patience)?.count ?? 0,
-    /** What has waited in vain. It is still taken up should that come. */
+    /** Returns changes that have waited in vain. They are still taken up if what they wait for comes. */
     orphans: (patience: number, limit: number) =>
       orphans.all(patience, limit).map((row) => ({ id: row.id, waitKind: row.wait_kind, waitFor: row.wait_for })),
     ids: (limit: number): Uint8Array[] => ids.all(limit).map((row) => row.id),
-    /** The latest of them, those before all that are not kept. */
+    /** Returns the ids of the latest quarantined changes, with those for which there was no room first. */
     quarantinedIds(limit: number): Uint8Array[] {
       const latest = [...passedOver].slice(-limit).map((name) => hexToBytes(name)!);
       return [...latest, ...quarantinedIds.all(limit - latest.length).map((row) => row.id)];
     },
-    /** There is no room for it among the quarantined. That it came is remembered, so that it need not come again. */
+    /** Remembers that a change came for which quarantine has no room, so that it need not come again. */
     passOver(id: Uint8Array): void {
       const name = bytesToHex(id);
       passedOver.delete(name);
       passedOver.add(name);
       if (passedOver.size > PASSED_OVER_MAX) passedOver.delete(passedOver.keys().next().value!);
     },
-    /** Ids of changes that others wait for, in order, behind one. */
+    /** Returns ids of changes for which others wait, in order, after a given one. */
     wantedChanges: (after: Uint8Array, limit: number): Uint8Array[] =>
       wantedChanges.all(after, limit).map((row) => row.wait_for),
-    /** What changes wait for, each once. */
+    /** Returns what changes wait for, each once. */
     wanted: (kind: WaitKind, limit: number): Uint8Array[] => wanted.all(kind, limit).map((row) => row.wait_for),
     quarantine: (id: Uint8Array, { code, facts }: Refusal, bytes: Uint8Array, receivedMs: number) =>
       void quarantine.run(id, code, JSON.stringify(facts), bytes, receivedMs),
-    /** Why a change is quarantined; undefined for one that is not. */
+    /** Returns why a change is quarantined; undefined for one that is not. */
     whyQuarantined(id: Uint8Array): Refusal | undefined {
       const row = quarantined.get(id);
       return row ? refusalOf(row) : undefined;

@@ -1,9 +1,9 @@
 import type { Database } from "bun:sqlite";
 
-/** Set when bodies are missed that this device had and dropped: whoever keeps what was sent long ago is to be asked anew. */
+/** Set when bodies are missed that this device had and dropped: peers that keep what was sent long ago have to be asked again. */
 export const BODIES_GIVEN_UP = "bodies.given-up";
 
-/** What a change of the graph waits for whose body is not folded: the body itself, or what parked changes may wait for. */
+/** What a change in the graph whose body is not folded waits for: the body itself, or what parked changes may wait for. */
 export type PendingBodyWait = "body" | "key" | "definition" | "version";
 
 export interface PendingBody {
@@ -18,12 +18,12 @@ interface RawPendingBody {
   wait_kind: string;
   wait_for: Uint8Array;
 }
-/** What was missed so long that nobody who was asked has it: it counts as waiting no more. */
+/** A body that was missed so long that no peer that was asked has it: it counts as waiting no more. */
 const IN_VAIN = "rounds >= ?";
 
 /**
- * Changes that are in the graph by their stubs, or whose bodies cannot be read yet; stubs of deleted objects, of which
- * nobody misses the bodies, are not among them. Part of the truth.
+ * Holds changes that are in the graph as stubs, or whose bodies cannot be read yet. Stubs of deleted objects are not included,
+ * because nobody misses their bodies. This table is part of the truth: nothing else can restore it.
  */
 export type PendingBodyTable = ReturnType<typeof createPendingBodyTable>;
 
@@ -99,44 +99,44 @@ export function createPendingBodyTable(db: Database) {
       revision++;
       drop.run(change);
     },
-    /** Moves whenever something here does; a rollback does not take it back. */
+    /** A number that changes whenever something here does; a rollback does not take it back. */
     revision: (): number => revision,
     get: (change: number) => toPendingBody(get.get(change)),
     anyWaitingFor: (kind: PendingBodyWait, what: Uint8Array): boolean => anyWaitingFor.get(kind, what) !== null,
-    /** By number, the first one after a number. */
+    /** Returns the first waiting change after a number, by number. */
     nextWaitingFor: (kind: PendingBodyWait, what: Uint8Array, after: number) =>
       toPendingBody(nextWaitingFor.get(kind, what, after)),
-    /** By what they wait for and their numbers, the first one after such a place. */
+    /** Returns the first change after a place in the order of what changes wait for and their numbers. */
     nextOfKind: (kind: PendingBodyWait, afterFor: Uint8Array, after: number) =>
       toPendingBody(nextOfKind.get(kind, afterFor, after)),
     ofKind: (kind: PendingBodyWait): number[] => ofKind.all(kind).map(({ change }) => change),
-    /** What changes wait for, each once. */
+    /** Returns what changes wait for, each once. */
     wanted: (kind: PendingBodyWait, limit: number): Uint8Array[] => wanted.all(kind, limit).map((row) => row.wait_for),
     count: (): number => count.get()!.count,
-    /** But for what was missed in vain through `patience` rounds. */
+    /** Counts the waiting changes, without those that were missed in vain through `patience` rounds. */
     waitingCount: (patience: number): number => waitingCount.get(patience)!.count,
     waitingCountOf: (objectNo: number, patience: number): number => waitingCountOf.get(objectNo, patience)!.count,
-    /** Numbers of the objects that they are in. */
+    /** Returns the numbers of the objects that have waiting changes. */
     waitingObjects: (patience: number, limit: number): number[] =>
       waitingObjects.all(patience, limit).map(({ objectNo }) => objectNo),
-    /** Ids of the changes that wait in vain. They are folded should that come. */
+    /** Returns ids of the changes that wait in vain. They are still folded if what they wait for comes. */
     inVain: (patience: number, limit: number): Uint8Array[] => inVain.all(patience, limit).map((row) => row.wait_for),
-    /** Ids of those whose bytes the disk changed. */
+    /** Returns ids of changes whose bytes are damaged. */
     damaged: (limit: number): Uint8Array[] => damaged.all(limit).map((row) => row.id),
-    /** Missing bodies of which it is not known that nobody has them. */
+    /** Counts the missing bodies, without those that evidently nobody has. */
     waitingBodies: (patience: number): number => waitingBodies.get(patience)!.count,
     countBodies: (): number => countBodies.get()!.count,
-    /** Ids of the changes whose bodies are missed, sorted, after one. */
+    /** Returns the ids of the changes whose bodies are missing, sorted, after one. */
     missingBodies: (limit: number, after: Uint8Array = new Uint8Array(0)): Uint8Array[] =>
       bodies.all(after, limit).map((row) => row.wait_for),
-    /** One round with somebody passed without what is missed; more than `patience` are not counted. */
+    /** Notes that a round with a peer passed without bringing what is missing; no more than `patience` rounds are counted. */
     age: (patience: number): void => void age.run(patience),
-    /** The object is deleted: nobody misses its bodies. */
+    /** Stops missing the bodies of an object that was deleted. */
     settle(objectNo: number): void {
       revision++;
       dropBodies.run(objectNo);
     },
-    /** It is not, after all: the bodies of its stubs are missed. Answers how many. */
+    /** Begins to miss the bodies of an object's stubs again, because it is not deleted after all. Returns how many. */
     missStubs(objectNo: number): number {
       revision++;
       return missStubs.run(objectNo).changes;

@@ -1,8 +1,8 @@
 import type { Database } from "bun:sqlite";
 
 /**
- * Places on the network. network_places: what sync notes of each place of the space, by the id of its epoch's read key.
- * place_hints: in the database of the account's own space, the secrets of places where others say that spaces are.
+ * Places on the network. network_places: what sync notes about each place of the space, by the id of its epoch's read key.
+ * place_hints: in the database of the account's own space, the secrets of places at which others say that spaces are.
  */
 export const PLACE_SCHEMA = `
   CREATE TABLE network_places(id BLOB PRIMARY KEY, note BLOB NOT NULL) WITHOUT ROWID;
@@ -31,7 +31,7 @@ export function createPlaceTable(db: Database) {
     dropNote: (id: Uint8Array) => void drop.run(id),
     /** Newest first. */
     hintsOf: (spaceId: string): Uint8Array[] => hints.all(spaceId).map(({ secret }) => secret),
-    /** So many of the newest are kept. */
+    /** Stores a hint; only the `kept` newest are kept. */
     putHint(spaceId: string, secret: Uint8Array, kept: number): void {
       putHint.run(spaceId, secret);
       dropOldestHints.run(spaceId, kept);

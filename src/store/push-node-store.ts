@@ -1,6 +1,6 @@
 import { type Migration, openDatabase } from "./database.ts";
 
-/** What a push node keeps: tokens, topics and what is on its way. No column holds a name or content. */
+/** What a push node keeps: tokens, topics and deliveries that are under way. No column holds a name or content. */
 const MIGRATIONS: readonly Migration[] = [
   (db) => {
     db.exec(`
@@ -72,7 +72,7 @@ export function openPushNodeStore(path: string) {
   const countDeliveries = db.query<{ count: number }, []>("SELECT count(*) AS count FROM deliveries");
 
   return {
-    /** The value under a key, which is the one given when there was none. */
+    /** Returns the value under a key; stores and returns the given value when there was none. */
     metaOr(key: string, value: Uint8Array): Uint8Array {
       putMeta.run(key, value);
       return meta.get(key)!.value;
@@ -97,7 +97,7 @@ export function openPushNodeStore(path: string) {
       subscribers.all(spaceKey, topic).map(({ account }) => account),
     spend: (name: string, untilMs: number): boolean => spend.run(name, untilMs).changes > 0,
     forgetSpent: (beforeMs: number) => void forget.run(beforeMs),
-    /** False, and nothing done, when the name was used up before. */
+    /** Returns false, and does nothing, when the name was used before. */
     accept: db.transaction(
       (name: string, untilMs: number, deliveries: readonly { id: string; dueMs: number; row: string }[]): boolean => {
         if (spend.run(name, untilMs).changes === 0) return false;
@@ -105,7 +105,7 @@ export function openPushNodeStore(path: string) {
         return true;
       },
     ),
-    /** Rows that are due, put off to the end of the lease. */
+    /** Returns rows that are due, and puts them off to the end of the lease. */
     takeDue: db.transaction((nowMs: number, limit: number, leaseEndMs: number): string[] => {
       const rows = due.all(nowMs, limit);
       for (const { id } of rows) leaseDelivery.run(leaseEndMs, id);

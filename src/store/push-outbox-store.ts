@@ -3,7 +3,7 @@ import { renameSync, rmSync } from "node:fs";
 import { isDamage, type Migration, openDatabase } from "./database.ts";
 import { createWaitingWrites } from "./waiting-writes.ts";
 
-/** What this device has yet to tell its push node. */
+/** What this device still has to send to its push node. */
 const MIGRATIONS: readonly Migration[] = [
   (db) => {
     db.exec(`
@@ -26,12 +26,12 @@ const MIGRATIONS: readonly Migration[] = [
 export type OutboxKind = "message" | "read";
 
 export interface OutboxRow {
-  /** 32 hex digits; the node takes it once, however often it is sent. */
+  /** 32 hex digits; the node accepts it only once, however often it is sent. */
   readonly id: string;
   readonly kind: OutboxKind;
   readonly spaceId: string;
   readonly chatId: string;
-  /** Whom it addresses, as one text: pushes of a chat for the same audience are one. */
+  /** The accounts that the push addresses, as one text: pushes of a chat to the same audience are merged. */
   readonly audience: string;
   /** Empty for a reading. */
   readonly messageId: string;
@@ -131,7 +131,7 @@ function openOrSetAside(path: string, onDamage: (error: unknown) => void): Datab
   }
 }
 
-/** Opens it and reads it through: it is small, and damage that is met later would stop pushes without an end. */
+/** Opens the database and reads all of it: it is small, and damage found later would stop pushes for good. */
 function openWhole(path: string): Database {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "normal" });
   try {

@@ -5,14 +5,14 @@ const FILLING = 0;
 const IN_USE = 1;
 const DROPPING = 2;
 
-/** An index that queries of one collection may use, or will. */
+/** An index that queries of one collection use, or will use once it is filled. */
 export interface QueryIndex {
   readonly no: number;
   readonly collectionId: number;
   readonly path: string;
 }
 
-/** Where the value of a path stands in a document, as JSON paths. */
+/** Where in a document the value of a path is, as JSON paths. */
 export interface IndexedPath {
   readonly path: string;
   readonly at: string;
@@ -24,7 +24,7 @@ export interface IndexedPath {
 
 const MAX_CACHED_COLLS = 10_000;
 
-/** The indexes of collections and their keys (see query-key-schema.ts). Writes stand inside a transaction of the caller. */
+/** The indexes of collections and their keys (see query-key-schema.ts). Writes happen inside a transaction of the caller. */
 export type QueryIndexTable = ReturnType<typeof createQueryIndexTable>;
 
 export function createQueryIndexTable(db: Database) {
@@ -62,7 +62,7 @@ export function createQueryIndexTable(db: Database) {
     `UPDATE query_indexes SET state = ${DROPPING} WHERE collectionId = ? AND state < ${DROPPING}`,
   );
 
-  /** What is in use by collection: never filled inside a transaction, dropped by whoever changes it. */
+  /** The indexes in use, by collection. It is never filled inside a transaction; every method that changes them drops it. */
   const inUse = new Map<number, ReadonlyMap<string, number>>();
 
   return {
@@ -81,21 +81,21 @@ export function createQueryIndexTable(db: Database) {
     allInUse: (): QueryIndex[] => byState.all(IN_USE),
     dropping: (): QueryIndex[] => byState.all(DROPPING),
 
-    /** From now on every row that is written has its key; those there already are to be filled in. Answers its number. */
+    /** Adds an index: every row written from now on has its key, and `fill` adds the keys of older rows. Returns its number. */
     add: (collectionId: number, { path, at, dateAt, prefixes }: IndexedPath): number =>
       Number(
         add.run(collectionId, path, at, dateAt, prefixes.length === 0 ? null : JSON.stringify(prefixes))
           .lastInsertRowid,
       ),
     isFilling: (no: number): boolean => stateOf.get(no)?.state === FILLING,
-    /** Adds the keys that a row has now, those that are not there. None if the row is gone. */
+    /** Adds the current keys of a row that are missing; none if the row is gone. */
     fill(no: number, row: number): void {
       addEntry.run(no, row);
       addElements.run(no, row);
     },
     /**
-     * Runs what makes a row another one, without keeping its keys in step meanwhile: they are taken anew then. For a row of which
-     * it is not known what it was.
+     * Runs a change of a row without keeping its keys in step, and computes them anew afterwards. This is for a row whose former
+     * content is not known.
      */
     rekeyed(collectionId: number, row: number, change: () => void): void {
       const indexes = kept.all(collectionId);
@@ -108,7 +108,7 @@ export function createQueryIndexTable(db: Database) {
         addElements.run(no, row);
       }
     },
-    /** Takes the keys of a row anew where one is not there. Answers whether it was so. */
+    /** Computes the keys of a row anew where one is missing. Returns whether one was. */
     mend(collectionId: number, row: number): boolean {
       const lacking = [...this.inUse(collectionId).values()].filter((no) => lacksEntry.get(no, row) !== null);
       for (const no of lacking) {
@@ -117,17 +117,17 @@ export function createQueryIndexTable(db: Database) {
       }
       return lacking.length > 0;
     },
-    /** Every row has its key: queries may use the index. */
+    /** Makes an index available to queries: every row has its key. */
     finish({ no, collectionId }: QueryIndex): void {
       setState.run(IN_USE, no);
       inUse.delete(collectionId);
     },
-    /** Queries use it no more and nothing keeps it in step; `dropSome` takes its keys away. */
+    /** Takes an index out of use: queries and triggers ignore it from now on, and `dropSome` removes its keys. */
     retire({ no, collectionId }: QueryIndex): void {
       setState.run(DROPPING, no);
       inUse.delete(collectionId);
     },
-    /** Removes up to `limit` keys of a retired index, the index with the last. Answers whether it is gone. */
+    /** Removes up to `limit` keys of a retired index, and the index itself with the last one. Returns whether it is gone. */
     dropSome(no: number, limit: number): boolean {
       if (someKeys.run(no, limit).changes === limit) return false;
       remove.run(no);

@@ -21,8 +21,9 @@ const objectKey = (json: string, date: string): string =>
     THEN cast(' ' || ${date} AS BLOB) ELSE x'ff' END`;
 
 /**
- * The key of a document for the index whose row of `query_indexes` goes by `i`. `src/query/rows/index-key.ts` says the same of
- * a path that is written into the statement, but for arrays, which it does not look into; a test holds the two together.
+ * Computes the key of a document for the index whose row of `query_indexes` is aliased `i`. `src/query/rows/index-key.ts`
+ * computes the same for a path that is written into the statement, except for arrays, into which it does not look; a test checks
+ * that the two agree.
  */
 const keyOf = (doc: string): string =>
   `CASE WHEN i.prefixes IS NOT NULL AND EXISTS (SELECT 1 FROM json_each(i.prefixes) p WHERE json_type(${doc}, p.value) = 'array')
@@ -44,11 +45,11 @@ const ELEMENT_KEY = `CASE e.type
 /** The array of a document at the index's path; null where there is none. */
 const arrayOf = (doc: string): string => `CASE json_type(${doc}, i.at) WHEN 'array' THEN ${doc} -> i.at END`;
 
-/** Rows of other collections are done with after one look. */
+/** Rows of collections without an index cost a single look-up. */
 const isIndexed = (row: string): string =>
   `EXISTS (SELECT 1 FROM query_indexes WHERE collectionId = ${row}.collectionId AND state < 2)`;
 
-/** Tells `query_key_moves` of a row before and after a change; `after` undefined is a row that is gone. */
+/** Writes into `query_key_moves` what a row was before and after a change; `after` undefined stands for a row that is gone. */
 function moves(before: string, after: string | undefined): string {
   const key = (side: string | undefined): string =>
     side === undefined ? "NULL" : `CASE ${side}.state WHEN 1 THEN ${keyOf(`${side}.doc`)} END`;
@@ -58,14 +59,14 @@ function moves(before: string, after: string | undefined): string {
       FROM query_indexes i WHERE i.collectionId = ${before}.collectionId AND i.state < 2;`;
 }
 
-/** Parameters stand behind a plus: a bare one in a join makes SQLite plan the statement anew each time it is run. */
+/** Parameters have a plus in front: a bare one in a join makes SQLite plan the statement anew each time it is run. */
 const ONE_ROW =
   "FROM query_indexes i CROSS JOIN rows r ON r.no = +?2 AND r.collectionId = i.collectionId AND r.state = 1";
 
-/** The entry of a row, given as ?2, for an index, given as ?1. */
+/** Selects the entry of a row, given as ?2, for an index, given as ?1. */
 export const ENTRY_OF_ROW = `SELECT i.no, ${keyOf("r.doc")}, r.id, r.no, 0 ${ONE_ROW} WHERE i.no = +?1`;
 
-/** The entries of its elements. */
+/** Selects the entries of the row's array elements. */
 export const ENTRIES_OF_ROW_ELEMENTS = `SELECT i.no, ${ELEMENT_KEY}, r.id, r.no, 1 ${ONE_ROW} CROSS JOIN json_each(r.doc, i.at) e
   WHERE i.no = +?1 AND json_type(r.doc, i.at) = 'array' AND ${keyOf("r.doc")} = x'fe'`;
 

@@ -1,14 +1,15 @@
 import type { Database } from "bun:sqlite";
 
-/** Makes a read of one that is repeated only when something was written since. */
+/** Wraps a read so that it is repeated only when something was written since the last time. */
 export type ReadMemo = <T>(read: () => T) => () => T;
 
 /**
- * For reads that are asked for far more often than anything changes, as what a space is at is by every round. What they read
- * has to stand in this database, or in memory that moves with it. Within a transaction, which may be taken back, nothing is kept.
+ * For reads that run far more often than anything changes, for example the state of a space, which every round reads. What they
+ * read must be in this database, or in memory that changes only together with it. Within a transaction nothing is kept, because
+ * it may be rolled back.
  */
 export function createReadMemo(db: Database): ReadMemo {
-  /** Of this connection, whatever became of them; it never goes back. */
+  /** Counts all changes of this connection, including those that were rolled back; it never decreases. */
   const changesEver = db.query<{ n: number }, []>("SELECT total_changes() AS n");
   return <T>(read: () => T) => {
     let known: { readonly at: number; readonly value: T } | undefined;

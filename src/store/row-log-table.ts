@@ -23,7 +23,7 @@ export function createRowLogTable(db: Database) {
   return {
     /** The number of the last entry; 0 when there never was one. */
     head: (): number => head.get()?.seq ?? 0,
-    /** Drops up to `limit` of the entries before a number. Answers how many; never the last entry of all. */
+    /** Drops up to `limit` entries before a number, but never the last entry of all. Returns how many. */
     trim: (before: number, limit: number): number => trim.run(before, limit).changes,
   };
 }

@@ -9,9 +9,9 @@ type Restored = Omit<RowHead, "hasLocal"> & RowKey;
 const AUTO_INDEX = "sqlite_autoindex_rows_1";
 
 /**
- * Puts a row in the place of one that the disk changed. What is kept in step with rows goes by what they were before, which here
- * is nothing that ever was: keys for queries are taken anew, and where SQLite's own indexes do not know the row, or cannot be
- * told of its text, they are made anew.
+ * Writes a row in place of one that is damaged. Triggers keep other tables in step by what a row was before, which here is
+ * content that never existed. The keys for queries are therefore computed anew, and SQLite's own indexes are rebuilt where they
+ * do not know the row or cannot be given its old text.
  */
 export function createRowRestore(db: Database, queryIndexes: Pick<QueryIndexTable, "rekeyed">) {
   const where = db.query<{ no: number }, [number, string]>(
@@ -63,8 +63,8 @@ export function createRowRestore(db: Database, queryIndexes: Pick<QueryIndexTabl
       }
     },
     /**
-     * Takes what touched another row of the same record, if there is one: it was made while the index did not lead to this one.
-     * Answers whether that one was live.
+     * Takes over what touched another row of the same record, if there is one: that row was made while the index did not lead to
+     * this one. Returns whether it was live.
      */
     absorbTwin(no: number, collectionId: number, id: string): boolean {
       const twin = where.get(collectionId, id)?.no;

@@ -8,7 +8,7 @@ export interface SummedDoc {
   readonly doc_sum: number;
 }
 
-/** Where a row stands in the order of its record's changes, with its checksum. */
+/** The place of a row in the order of its record's changes, with the checksum of that place. */
 interface SummedHead {
   readonly state: number;
   readonly lamport: number;
@@ -17,7 +17,7 @@ interface SummedHead {
   readonly head_sum: number;
 }
 
-/** SQLite keeps no checksums: each row has its own, of its text and of what the fold goes on from. */
+/** SQLite keeps no checksums, so each row has its own: of its text, and of the place from which the fold goes on. */
 export const docSumOf = (doc: string | null): number => (doc === null ? 0 : checksumOf(doc));
 
 export const headSumOf = (state: number, lamport: number, change: Uint8Array, ops: number): number =>
@@ -28,15 +28,17 @@ const isDocSound = ({ doc, doc_sum }: SummedDoc): boolean => docSumOf(doc) === d
 export const isRowSound = (row: SummedDoc & SummedHead): boolean =>
   isDocSound(row) && headSumOf(row.state, row.lamport, row.change, row.ops) === row.head_sum;
 
-/** Makes the row of a number what its changes make of it; told of damage and of what cannot be repaired. */
+/** Makes the row with a number anew from its changes; it reports damage, and rows that cannot be repaired. */
 export type RowRepair = (no: number) => void;
 
-/** Reads stored rows again once those that the disk changed were repaired: by whoever knows their changes, who says so first. */
+/**
+ * Repeats reads of stored rows after the damaged ones were repaired. The owner of the changes first registers how to repair them.
+ */
 export function createSoundReads() {
   let repair: RowRepair = (no) => {
     throw new DamagedRowError(no);
   };
-  /** Runs a read until it meets no damage. A row that is repaired and met again as damaged is not to be helped. */
+  /** Runs a read until it meets no damage. It gives up on a row that was repaired and is damaged again. */
   const soundly = <T>(read: () => T): T => {
     const repaired = new Set<number>();
     for (;;)
@@ -48,7 +50,7 @@ export function createSoundReads() {
         repair(error.row);
       }
   };
-  /** The same for a read that ends later. `search` looks for damaged rows where SQLite stumbles over one and does not say which. */
+  /** The same for a read that ends later. `search` looks for damaged rows where SQLite fails on one without saying which. */
   const soundlyLater = async <T>(read: () => Promise<T>, search: () => Promise<number>): Promise<T> => {
     const repaired = new Set<number>();
     for (let isSearched = false; ; )
@@ -75,7 +77,10 @@ export function createSoundReads() {
     repair: (no: number): void => repair(no),
     soundly,
     soundlyLater,
-    /** One row, whole; `isAsked` where an index found it, which may be damaged itself. */
+    /**
+     * Returns one whole row; `isAsked` checks that it is the wanted one where an index found it, because the index may be damaged
+     * itself.
+     */
     row: <T extends SummedDoc & SummedHead>(
       read: () => T | null,
       isAsked: (row: T) => boolean = () => true,
@@ -88,7 +93,7 @@ export function createSoundReads() {
         return again && required(again, isSound);
       });
     },
-    /** Texts of rows. */
+    /** Returns texts of rows. */
     docs: <T extends SummedDoc>(read: () => T[]): T[] =>
       soundly(() => {
         const rows = read();

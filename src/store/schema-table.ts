@@ -19,7 +19,7 @@ export interface LinkRow {
 
 const MAX_KNOWN_VERSIONS = 256;
 
-/** What a space's types are read from: their rows, the versions of definitions, the reverse of links. */
+/** Reads what a space's types are made from: their rows, the versions of definitions, and links by their target. */
 export function createSchemaTable(db: Database, rows: Pick<RowTable, "soundDocs">) {
   // Repeats the condition of the index rows_of_types.
   const types = db.query<TypeRow & SummedDoc, []>(
@@ -41,11 +41,11 @@ export function createSchemaTable(db: Database, rows: Pick<RowTable, "soundDocs"
   const dropLinks = db.query<null, [number]>("DELETE FROM links WHERE row = ?");
   const addLinks = db.query<null, [number]>(`INSERT OR IGNORE INTO links(target, row, ns, prop) ${LACKED}`);
 
-  /** Versions that were read lately. They never change; only a rollback takes one back. */
+  /** Versions that were read recently. They never change; only a rollback removes one. */
   const known = new Map<string, string>();
 
   return {
-    /** After a rollback: what was kept in it is not there. */
+    /** Forgets the versions in memory after a rollback, because some of them may not be stored. */
     forget: () => known.clear(),
     typeRows: (): TypeRow[] => rows.soundDocs(() => types.all()),
     /** The text of a definition's version, once it has been seen. */
@@ -60,7 +60,7 @@ export function createSchemaTable(db: Database, rows: Pick<RowTable, "soundDocs"
     },
     /** Keeps the text of a version; the caller has checked that the id is its hash. */
     addDeclaration: (versionId: string, text: string) => void addDeclaration.run(versionId, text),
-    /** Takes the links of an object's row anew where they are not those of its text. Answers whether it was so. */
+    /** Computes the links of an object's row anew where they differ from those in its text. Returns whether they did. */
     mendLinks(row: number): boolean {
       if (differing.get(row) === null) return false;
       dropLinks.run(row);

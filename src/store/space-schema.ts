@@ -9,9 +9,9 @@ import { ROW_LOG_SCHEMA } from "./row-log-table.ts";
 import { UNNOTIFIED_SCHEMA } from "./unnotified-table.ts";
 
 /**
- * One database per space. `changes`, `writers`, the ACL's tables, `parked` and `pending_bodies` are the truth; `objects`, `heads`,
- * `rows`, `touches`, `checkpoints` and `history` are projections of it and can be rebuilt; `locals` exists on this device
- * only. What refers to a row of another table does so by that row's `no`.
+ * The tables of a space; each space has its own database. `changes`, `writers`, the ACL's tables, `parked` and `pending_bodies`
+ * are the truth; `objects`, `heads`, `rows`, `touches`, `checkpoints` and `history` are projections of it and can be rebuilt;
+ * `locals` exists on this device only. Tables refer to each other's rows by `no`.
  */
 const TRUTH = `
   CREATE TABLE meta(key TEXT PRIMARY KEY, value BLOB NOT NULL);
@@ -148,7 +148,7 @@ const PROJECTION = `
     PRIMARY KEY(objectNo, trace, lamport, change)) WITHOUT ROWID;
 `;
 
-/** Reverse of the links (svc://<objectId>) in array values of the objects' rows: follows from `rows.doc`. */
+/** Links (svc://<objectId>) in array values of the objects' rows, by their target; derived from `rows.doc`. */
 const LINKS = `
   CREATE TABLE links(target TEXT NOT NULL, row INTEGER NOT NULL, ns TEXT NOT NULL, prop TEXT NOT NULL, PRIMARY KEY(target, row, ns, prop)) WITHOUT ROWID;
   CREATE INDEX links_by_row ON links(row);

@@ -24,13 +24,13 @@ import { createWalKeeper, type WalCopying } from "./wal-keeper.ts";
 export type SpaceStore = ReturnType<typeof createSpaceStore>;
 
 interface SpaceStoreOptions {
-  /** Full unless what is written is made durable in another way. */
+  /** "full" unless what is written is made durable in another way. */
   durability?: OpenOptions["durability"];
-  /** Without it the database's log is copied into it within COMMIT. */
+  /** Without it, COMMIT itself copies the log into the database. */
   copying?: WalCopying | undefined;
 }
 
-/** Throws as `openDatabase` does. */
+/** Opens or creates the database of a space. Throws as `openDatabase` does. */
 export function openSpaceStore(path: string, { durability = "full", copying }: SpaceStoreOptions = {}): SpaceStore {
   const db = openDatabase(path, { ...SPACE_SCHEMA, durability });
   try {
@@ -61,7 +61,7 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
   const rows = createRowTable(db, queryIndexes);
   const rowLog = createRowLogTable(db);
   const schema = createSchemaTable(db, rows);
-  /** Numbers that were read; what a rollback takes back is forgotten with all of them. */
+  /** Numbers that were read; a rollback may take some back, so all of them are forgotten then. */
   const datasetNumbers = new Map<string, number>();
 
   function findDatasetNo(name: string): number | undefined {
@@ -81,7 +81,7 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     queryIndexes,
     rowLog,
     history: createHistoryTable(db),
-    /** After a rollback: numbers minted in what was rolled back mean nothing any more. */
+    /** Forgets numbers after a rollback, because those created in the rolled-back transaction are not valid. */
     forgetNumbers(): void {
       datasetNumbers.clear();
       rows.forgetCollections();
@@ -97,7 +97,7 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     meta: (key: string): Uint8Array | undefined => getMeta.get(key)?.value,
     putMeta: (key: string, value: Uint8Array) => void putMeta.run(key, value),
     dropMeta: (key: string) => void dropMeta.run(key),
-    /** The local number of a dataset's name, minted on first use. */
+    /** Returns the local number of a dataset's name, and creates it on first use. */
     datasetNo: (name: string): number => findDatasetNo(name) ?? Number(addDataset.run(name).lastInsertRowid),
     findDatasetNo,
     datasetName: (no: number): string => datasetByNo.get(no)?.name ?? "",
@@ -116,7 +116,7 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     /** Makes SQLite's indexes of a table anew. */
     reindex: (table: string) => db.exec(`REINDEX ${table}`),
     committed: wal.committed,
-    /** Resolves when it may be closed: nobody else has its file open. */
+    /** Resolves when the database may be closed, because no other connection has its file open. */
     settled: wal.settled,
     close(): void {
       db.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)");

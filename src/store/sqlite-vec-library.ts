@@ -1,6 +1,6 @@
 /**
- * Where sqlite-vec's native library lies. From source: in its platform's npm package. In the executable build.ts
- * replaces this module by one that embeds the library of the target and nothing of the others.
+ * Where sqlite-vec's native library is. When the program runs from source, it is in its platform's npm package; for the
+ * executable, build.ts replaces this module by one that embeds the library of the target only.
  */
 import { createRequire } from "node:module";
 

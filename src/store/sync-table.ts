@@ -4,10 +4,13 @@ import { DISPLACED_WRITERS, IS_IN_LOG } from "./acl-table.ts";
 /** Who keeps copies of this device's changes: the network's log, and other devices of members. */
 export type ReplicaTarget = "network" | "peer";
 
-/** Stands among the targets for what of the rights is kept there. */
+/** The targets under which the ACL records are noted that are kept there. */
 const ACL_TARGETS = { network: "network.acl", peer: "peer.acl" } as const satisfies Record<ReplicaTarget, string>;
 
-/** Where a change stands in its writer's chain, without its bytes. Writer 0 is nobody's: derived roots, and what nobody keeps. */
+/**
+ * The place of a change in its writer's chain, without its bytes. Writer 0 stands for nobody: derived roots, and changes that
+ * nobody keeps.
+ */
 export interface ChangePlace {
   readonly no: number;
   readonly writer: number;
@@ -19,7 +22,7 @@ export interface UnconfirmedChange extends ChangePlace {
   readonly bytes: Uint8Array;
 }
 
-/** A writer's chain in brief. More changes than its highest seq: two devices wrote under one name. */
+/** A writer's chain in brief. If it has more changes than its highest seq, two devices wrote under one writer. */
 export interface ChainSize {
   readonly writer: number;
   readonly author: Uint8Array;
@@ -35,7 +38,7 @@ interface ObjectCount {
   readonly count: number;
 }
 
-/** Of what is here a target has everything up to a number, and single changes that were doubted. */
+/** Which of the local changes a target has: everything up to a number, and single changes that were doubted. */
 export interface Reach {
   readonly upto: number;
   readonly again: readonly number[];
@@ -43,23 +46,25 @@ export interface Reach {
 
 const TARGETS: readonly ReplicaTarget[] = ["network", "peer"];
 
-/** Of a row of writers: any of its changes counts, or would if the record that it names had its place again. */
+/** Holds for a row of writers if any of its changes counts, or would count if the record that it names got its position back. */
 const IS_SOMEBODY = `(counted > 0 OR no IN (${DISPLACED_WRITERS}))`;
 
-/** Of a change by such a writer: what others wrote without the right is nobody's to keep or miss. */
+/** Holds for a change by such a writer: nobody has to keep, or misses, changes that were written without the right. */
 const IS_OF_SOMEBODY = `EXISTS(SELECT 1 FROM writers WHERE no = c.writer AND ${IS_SOMEBODY})`;
 
-/** What misses its body here is for those to tell of who have it. Of what is deleted the stub is all there is to tell. */
+/**
+ * A change whose body is missing here is announced by peers that have the body. Of a deleted object only the stub is announced.
+ */
 const IS_WHOLE = "NOT EXISTS(SELECT 1 FROM pending_bodies u WHERE u.change = c.no AND u.wait_kind = 'body')";
 
-/** Of what lies beyond both marks. */
+/** Holds for a change beyond both marks that is not known to be kept anywhere else. */
 const IS_NOWHERE_AHEAD = `${IS_OF_SOMEBODY} AND ${IS_WHOLE}
   AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.change = c.no)`;
 
 /**
- * Which changes are known to be kept elsewhere: all up to a mark but for the exceptions, and beyond it the exceptions alone.
- * Writes happen inside the commit queue's transaction. `rewrites` tells how often changes got their bodies, lost them, or came
- * to count or ceased to.
+ * Notes which changes are known to be kept elsewhere: all up to a mark except the exceptions, and beyond the mark only the
+ * exceptions. Writes happen inside the commit queue's transaction. `rewrites` returns how often changes got or lost their bodies,
+ * or began or ceased to count.
  */
 export function createSyncTable(db: Database, rewrites: () => number) {
   const upto = db.query<{ upto: number }, [string]>("SELECT upto FROM sync_marks WHERE target = ?");
@@ -166,7 +171,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
 
   /** Grows whenever single changes become known, or are no longer known, to be kept elsewhere. */
   let confirmed = 0;
-  /** Grows whenever some are no longer known to be. */
+  /** Grows whenever changes are no longer known to be kept elsewhere. */
   let doubts = 0;
   let counted: { from: number; to: number; as: number; counts: ReadonlyMap<number, number> } | undefined;
 
@@ -189,9 +194,9 @@ export function createSyncTable(db: Database, rewrites: () => number) {
 
   return {
     newestNo,
-    /** Single changes are kept there. The mark moves over everything that is confirmed without a gap. */
+    /** Notes that single changes are kept there. The mark moves on over everything that is confirmed without a gap. */
     confirm,
-    /** Single changes are not kept there after all. */
+    /** Notes that single changes are not kept there after all. */
     unconfirm(target: ReplicaTarget, numbers: readonly number[]): void {
       if (numbers.length === 0) return;
       confirmed++;
@@ -199,20 +204,23 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       const mark = markOf(target);
       for (const no of numbers) (no > mark ? dropException : addException).run(target, no);
     },
-    /** The marks may have passed over changes of these writers, of whom nothing counted: they are to be confirmed anew. */
+    /**
+     * Removes the confirmation of changes by these writers: the marks may have passed over them while none of their changes
+     * counted.
+     */
     unconfirmPassedOver(writers: readonly number[]): void {
       if (writers.length === 0) return;
       confirmed++;
       doubts++;
       for (const writer of writers) for (const target of TARGETS) exceptWriter.run(target, writer, markOf(target));
     },
-    /** Grows whenever something is no longer known to be kept where it was. */
+    /** A number that grows whenever something is no longer known to be kept where it was. */
     doubts: (): number => doubts,
     isKept: (target: ReplicaTarget, no: number): boolean =>
       no <= markOf(target) !== (isException.get(target, no) !== null),
-    /** A change that still waits here is kept there: it counts once it is stored. */
+    /** Notes that a change that still waits here is kept there; it is counted once it is stored. */
     confirmEarly: (target: ReplicaTarget, id: Uint8Array) => void addEarly.run(target, id),
-    /** Counts what was confirmed while it waited and has been stored since. */
+    /** Counts the changes that were confirmed while they waited and have been stored since. */
     settleEarly(target: ReplicaTarget): void {
       const settled = early.all(target);
       if (settled.length === 0) return;
@@ -223,8 +231,8 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       );
     },
     /**
-     * What a target has of what is here: up to which number everything that the mark has not passed, and of the exceptions
-     * behind the mark which.
+     * Returns what a target has of the local changes: the number up to which it has everything that the mark has not passed, and
+     * which of the exceptions behind the mark it has.
      */
     reachOf(target: ReplicaTarget, covers: (writer: number, seq: number) => boolean): Reach {
       const mark = markOf(target);
@@ -239,19 +247,19 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       }
     },
     markOf,
-    /** Whether the target is known to have all that is here. */
+    /** Whether the target is known to have everything that is stored here. */
     hasAll(target: ReplicaTarget): boolean {
       const mark = markOf(target);
       return mark >= newestNo() && behind.get(target, mark) === null;
     },
-    /** A target turned out to reach that far. */
+    /** Moves the mark of a target that turned out to have changes that far. */
     advance(target: ReplicaTarget, { upto, again }: Reach): void {
       confirmed++;
       for (const no of again) dropException.run(target, no);
       const mark = markOf(target);
       if (upto > mark) raise(target, mark, upto);
     },
-    /** The target turned out to be another one, or an older copy: nothing is known to be there. */
+    /** Forgets what a target has: it turned out to be another one, or an older copy. */
     forget(target: ReplicaTarget): void {
       confirmed++;
       doubts++;
@@ -259,7 +267,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       dropExceptions.run(target, 0, Number.MAX_SAFE_INTEGER);
       clearEarly.run(target);
     },
-    /** An ACL record, or a proposal of one, was met there. */
+    /** Notes that an ACL record, or a proposal of one, was found there. */
     noteRecord: (target: ReplicaTarget, id: Uint8Array) => void addEarly.run(ACL_TARGETS[target], id),
     hasRecord: (target: ReplicaTarget, id: Uint8Array): boolean => hasEarly.get(ACL_TARGETS[target], id) !== null,
     forgetRecords: (target: ReplicaTarget) => void clearEarly.run(ACL_TARGETS[target]),
@@ -270,10 +278,10 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       const again = unconfirmedBehind.all(mark, target, limit);
       return again.length === limit ? again : [...again, ...unconfirmedAhead.all(mark, target, limit - again.length)];
     },
-    /** Changes that only this device is known to have, by object number. */
+    /** Returns how many changes only this device is known to have, by object number. */
     keptNowhereElse(): ReadonlyMap<number, number> {
       const [from, to] = [everywhereUpto(), newestNo()];
-      // What was counted is not counted again, while a hundred thousand come in and the status is asked for.
+      // Does not count again what was counted, because the status may be asked for while a hundred thousand changes come in.
       const as = confirmed + rewrites();
       const known = counted?.from === from && counted.as === as && !db.inTransaction ? counted : undefined;
       const counts = new Map(known?.counts);
@@ -290,7 +298,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       nowhereAheadOf.get(objectNo, everywhereUpto())!.count +
       (behindOf().find((behind) => behind.objectNo === objectNo)?.count ?? 0),
 
-    /** In the order of arrival, which is parents first. */
+    /** Returns places in the order of arrival, in which parents come first. */
     places: (afterNo: number, limit: number) => places.all(afterNo, limit),
     chains: () => chains.all(),
     /** The chain of one writer, if it is in `chains`. */
@@ -304,7 +312,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     /** Newest first. */
     idsOfWriter: (writer: number, limit: number) => idsOfWriter.all(writer, limit),
     placeOf: (id: Uint8Array) => placeOf.get(id) ?? undefined,
-    /** Whether changes are here of writers of whom none counts. */
+    /** Whether changes are stored here of writers of whose changes none counts. */
     hasForeign: (): boolean => anyForeign.get() !== null,
     isForeign: (writer: number): boolean => foreign.get(writer) !== null,
 

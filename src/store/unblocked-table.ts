@@ -1,15 +1,20 @@
 import type { Database } from "bun:sqlite";
 import type { WaitKind } from "./parked-table.ts";
 
-/** Something has come that changes may wait for. Parked ones are tried first, then those in the graph without content. */
+/**
+ * Something has come for which changes may wait. Parked changes are tried first, then those that are in the graph without
+ * content.
+ */
 export interface UnblockedEntry {
   readonly kind: WaitKind;
-  /** Empty: everything that changes of this kind wait for is to be tried. */
+  /** Empty: everything for which changes of this kind wait has to be tried. */
   readonly what: Uint8Array;
   readonly after: RetryCursor;
 }
 
-/** The last change that was tried and stayed: what it waits for, and its id, or its number once parked ones are done. */
+/**
+ * The last change that was tried and still waits: what it waits for and its id, or its number once the parked changes are done.
+ */
 export interface RetryCursor {
   readonly waitFor: Uint8Array;
   readonly id: Uint8Array;
@@ -24,7 +29,10 @@ interface RawUnblocked {
   after_no: number | null;
 }
 
-/** What has come, until every change that waited for it was tried: durable with what came, so that a crash loses none. */
+/**
+ * What has come, until every change that waited for it was tried. It is durable together with what came, so that a crash loses
+ * nothing.
+ */
 export type UnblockedTable = ReturnType<typeof createUnblockedTable>;
 
 export function createUnblockedTable(db: Database) {
@@ -39,7 +47,7 @@ export function createUnblockedTable(db: Database) {
   const drop = db.query<null, [string, Uint8Array]>("DELETE FROM unblocked WHERE kind = ? AND what = ?");
 
   return {
-    /** One that is there already is gone through from its beginning again. */
+    /** Adds an entry; one that exists already is gone through from its beginning again. */
     add: (kind: WaitKind, what: Uint8Array) => void add.run(kind, what),
     first(): UnblockedEntry | undefined {
       const row = first.get();

@@ -1,15 +1,15 @@
 import type { Database } from "bun:sqlite";
 
 /**
- * ACL records by which this device lets accounts in, until it has notified these accounts. position: where the record
- * stands, if it comes to stand in the log. accounts: their public keys, joined.
+ * ACL records by which this device lets accounts in, until it has notified these accounts. position: where the record will be in
+ * the log, if it gets there. accounts: their public keys, joined.
  */
 export const UNNOTIFIED_SCHEMA = `
   CREATE TABLE unnotified(
     no INTEGER PRIMARY KEY, record BLOB NOT NULL UNIQUE, position INTEGER NOT NULL, accounts BLOB NOT NULL);
 `;
 
-/** A record by which accounts were let in that have not been notified yet. */
+/** A record that let accounts in that have not been notified yet. */
 export interface UnnotifiedRow {
   readonly record: Uint8Array;
   readonly position: number;
@@ -37,7 +37,7 @@ export function createUnnotifiedTable(db: Database) {
     /** Oldest first. */
     all: (): UnnotifiedRow[] =>
       all.all().map(({ record, position, accounts }) => ({ record, position, accounts: keysIn(accounts) })),
-    /** So many of the newest are kept. */
+    /** Stores a row; only the `kept` newest are kept. */
     put({ record, position, accounts }: UnnotifiedRow, kept: number): void {
       put.run(record, position, Buffer.concat(accounts));
       dropOldest.run(kept);

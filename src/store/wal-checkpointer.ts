@@ -7,20 +7,20 @@ export interface LogPosition {
   readonly checkpointed: number;
 }
 
-/** To the worker. */
+/** Sent to the worker. */
 export interface CheckpointRequest {
   readonly path: string;
 }
 
-/** From the worker. */
+/** Sent by the worker. */
 export type CheckpointReply = { readonly position: LogPosition } | { readonly fault: string };
 
-/** An unused thread is given up after this long. */
+/** An unused thread is ended after this long. */
 const IDLE_MS = 30_000;
 
 /** A thread for checkpoints. It starts when first needed and ends when unused. */
 export interface WalCheckpointer {
-  /** Copies the log of the database at `path` into it, as far as readers allow; answers how far that was. */
+  /** Copies the log of the database at `path` into it, as far as readers allow; returns how far that was. */
   run(path: string): Promise<LogPosition>;
   close(): void;
 }

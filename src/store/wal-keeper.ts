@@ -1,22 +1,22 @@
 import { type Database, SQLiteError, type Statement } from "bun:sqlite";
 import type { LogPosition, WalCheckpointer } from "./wal-checkpointer.ts";
 
-/** Frames (pages of 4 KiB) after which what is new in the log is copied into the database. */
+/** After this many new frames (pages of 4 KiB) the log is copied into the database. */
 const COPY_FRAMES = 6000;
-/** A log as long as this is brought to begin anew, which holds the writer up for a sync of the database. */
+/** A log of this length is made to begin anew, which holds the writer up while the database is synced. */
 const RESTART_FRAMES = 2 * COPY_FRAMES;
-/** So few left over are copied between two commits: only a log that is copied to its end begins anew. */
+/** Up to this many remaining frames are copied between two commits, because only a log that is copied to its end begins anew. */
 const FINISH_FRAMES = 400;
-/** A log that a reader kept from being copied to its end is tried again after so many more. */
+/** When a reader kept a log from being copied to its end, the copy is tried again after this many more frames. */
 const RETRY_FRAMES = 500;
-/** Should nobody else get to it, COMMIT itself copies from here on. */
+/** From this length on COMMIT itself copies, in case nothing else did. */
 const BACKSTOP_FRAMES = RESTART_FRAMES + COPY_FRAMES;
-/** Each pass leaves what was written meanwhile; they get shorter. */
+/** Each pass leaves what was written during it, so the passes get shorter. */
 const MAX_PASSES = 4;
 /**
- * The first SQLite that may be used so; an older one (the system's, on macOS) copies within COMMIT. It tells how long the log
- * is without copying anything, and a checkpoint beside a writer cannot damage the database (sqlite.org/wal.html, "The
- * WAL-Reset Bug").
+ * The first SQLite version that may be used in this way; with an older one (the system's, on macOS) COMMIT copies. This version
+ * reports the length of the log without copying anything, and a checkpoint beside a writer cannot damage the database
+ * (sqlite.org/wal.html, "The WAL-Reset Bug").
  */
 const LEAST_SQLITE = "3.51.3";
 
@@ -28,18 +28,18 @@ export interface WalCopying {
 
 /** Keeps the write-ahead log of a database short without its writer having to stop for it. */
 export interface WalKeeper {
-  /** A transaction was committed. Never throws. */
+  /** Must be called after each commit. Never throws. */
   committed(): void;
-  /** Resolves when nothing is under way that has the database's file open. */
+  /** Resolves when no copying is under way that has the database's file open. */
   settled(): Promise<void>;
 }
 
 const UNKEPT: WalKeeper = { committed: () => {}, settled: () => Promise.resolve() };
 
 /**
- * The copying is done by another connection on a thread of its own, while this one goes on writing; `db` only copies the
- * few frames that came in meanwhile. A crash at any point leaves the log, which is read again. Without `copying` it is
- * COMMIT that copies, as `openDatabase` has set it.
+ * Another connection copies, on a thread of its own, while this connection goes on writing; `db` only copies the few frames that
+ * came in meanwhile. A crash at any point leaves the log, which is read again. Without `copying`, COMMIT copies, as
+ * `openDatabase` has set it.
  */
 export function createWalKeeper(db: Database, path: string, copying: WalCopying | undefined): WalKeeper {
   if (!copying || !isSafeBeside(db)) return UNKEPT;
@@ -51,12 +51,12 @@ export function createWalKeeper(db: Database, path: string, copying: WalCopying 
   let lastLog = 0;
   let dueAt = COPY_FRAMES;
 
-  /** Of a log that is so long. Answers from which length on it is time again. */
+  /** Shortens a log of this length. Returns the length at which it has to be shortened again. */
   const shorten = async (length: number): Promise<number> => {
     let log = length;
     for (let pass = 0; pass < MAX_PASSES; pass++) {
       const copied = await checkpointer.run(path);
-      // Somebody reads an older state: what came after it stays in the log until then.
+      // A reader uses an older state, so what came after that state stays in the log until it is done.
       const isHeld = copied.checkpointed < copied.log;
       log = copied.log;
       if (log < RESTART_FRAMES) return log + (isHeld ? RETRY_FRAMES : COPY_FRAMES);
@@ -97,7 +97,10 @@ export function createWalKeeper(db: Database, path: string, copying: WalCopying 
   };
 }
 
-/** What a statement about the log says; undefined while a read of the same connection is under way, which refuses it. */
+/**
+ * Returns what a statement reports about the log; undefined while a read of the same connection is under way, which makes SQLite
+ * refuse it.
+ */
 function unlessReading(statement: Statement<LogPosition, []>): LogPosition | undefined {
   try {
     return statement.get() ?? undefined;

@@ -9,7 +9,7 @@ import { changeOfVersion, type Reading, versionId } from "./past.ts";
 import { createOpeners, type Openers, type ReplayDeps, recordAt } from "./replay.ts";
 import { datasetsOf, type RowRef, rowOf, rowsOf } from "./rows.ts";
 
-/** So few changes are opened to learn what they touched; for more, the rows are asked which of them touched them. */
+/** Up to this many changes are opened to learn what they touched; for more, the store is asked which of them touched each row. */
 const OPENED_AT_MOST = 256;
 const TOUCHES_A_READ = 500;
 
@@ -25,9 +25,9 @@ export interface DiffRequest {
 }
 
 /**
- * What leads from one version's records to another's, by leaf. Without a base: from the state that the version was
- * written upon. Concurrent versions are two causal pasts, compared both ways. `_ver` and other bookkeeping, `modifiedAt`
- * of an object's row among it, is left out. Errors: history.version_not_found, history.view_too_large, object.not_found.
+ * Returns what leads from one version's records to another's, leaf by leaf. Without a base, it compares with the state on which
+ * the version was written. Concurrent versions are two causal pasts, compared both ways. Bookkeeping such as `_ver`, and
+ * `modifiedAt` of an object's row, is left out. Errors: history.version_not_found, history.view_too_large, object.not_found.
  */
 export async function diffAt(deps: DiffDeps, reading: Reading, request: DiffRequest): Promise<HistoryDiff> {
   const { store } = deps;
@@ -63,7 +63,7 @@ export async function diffAt(deps: DiffDeps, reading: Reading, request: DiffRequ
   return { ...(base ? { base: versionId(base) } : {}), version: versionId(target), datasets };
 }
 
-/** The rows of a dataset that the given changes (by index in the graph) touched, by id. */
+/** Yields, by id, the rows of a dataset that the given changes (by index in the graph) touched. */
 async function* movedRows(
   { store }: DiffDeps,
   openers: Openers,
@@ -110,7 +110,7 @@ function isTouchedBy(store: SpaceStore, row: number, lowest: number, changes: Re
   }
 }
 
-/** How a record differs between two states; undefined when callers see no difference. */
+/** Returns how a record differs between two states; undefined when callers see no difference. */
 export function diffRecord(
   id: string,
   dataset: string,
@@ -131,8 +131,9 @@ interface Leaf {
 }
 
 /**
- * A record as its leaves: whatever is no object, and empty objects. A record is the set of its leaves, so a diff is
- * applied by taking away those without `after`, with the objects that this empties, and then setting the others.
+ * Splits a record into its leaves: every value that is not an object, and empty objects. A record is the set of its leaves. A
+ * diff is therefore applied by removing the leaves without `after`, with the objects that this empties, and then setting the
+ * others.
  */
 function leavesOf(doc: JsonObject, dataset: string): Map<string, Leaf> {
   const leaves = new Map<string, Leaf>();

@@ -3,21 +3,21 @@ import type { HistoryEntry } from "../../store/history-table.ts";
 const FIRST_CAPACITY = 256;
 const HIDDEN = 1;
 
-/** The ancestors of a change, itself included, among the entries of the graph that existed when they were asked for. */
+/** The ancestors of a change, itself included, among the graph entries that existed when they were computed. */
 export interface Ancestors {
-  /** By index in the graph; entries beyond its end came later and are none. */
+  /** By index in the graph; entries beyond its end came later and are no ancestors. */
   readonly member: Uint8Array;
-  /** Lowest lamport of an entry that is no ancestor; Infinity when there is none. */
+  /** The lowest lamport of an entry that is no ancestor; Infinity when there is none. */
   lowestOutside: number;
 }
 
 /**
- * The graph of one object's changes in a few flat arrays, about 40 bytes a change. Entries stand in the order of their
- * arrival here, in which parents come first; new ones are only ever added at the end, so that an index stays valid.
+ * Holds the graph of one object's changes in a few flat arrays, about 40 bytes per change. Entries are in the order in which they
+ * arrived here, parents first; new entries are only added at the end, so an index stays valid.
  */
 export class HistoryGraph {
   size = 0;
-  /** Number of the newest change in it. */
+  /** The number of the newest change in it. */
   lastChange = 0;
   #change = new Float64Array(FIRST_CAPACITY);
   #lamport = new Float64Array(FIRST_CAPACITY);
@@ -25,14 +25,14 @@ export class HistoryGraph {
   #writer = new Uint32Array(FIRST_CAPACITY);
   #datasetNo = new Uint32Array(FIRST_CAPACITY);
   #flags = new Uint8Array(FIRST_CAPACITY);
-  /** How many children an entry has, as far as "more than one". */
+  /** How many children an entry has; every number above one is stored as two. */
   #children = new Uint8Array(FIRST_CAPACITY);
   /** Parents of entry i: `#parents` from `#parentsEnd[i - 1]` to `#parentsEnd[i]`. */
   #parentsEnd = new Uint32Array(FIRST_CAPACITY);
   #parents = new Uint32Array(FIRST_CAPACITY);
   #edges = 0;
 
-  /** Takes in entries that came after all it holds, by their numbers. */
+  /** Adds entries that came after all it holds, in the order of their numbers. */
   add(entries: readonly HistoryEntry[]): void {
     for (const entry of entries) this.#push(entry);
   }
@@ -73,7 +73,7 @@ export class HistoryGraph {
     return this.#change.length * 38 + this.#parents.length * 4;
   }
 
-  /** Where a change stands, by its number; -1 when it is not in the graph. */
+  /** Returns the index of a change, given its number; -1 when it is not in the graph. */
   indexOf(change: number, below = this.size): number {
     let low = 0;
     let high = below - 1;
@@ -94,7 +94,7 @@ export class HistoryGraph {
   datasetNoAt = (index: number): number => this.#datasetNo[index]!;
   isHidden = (index: number): boolean => (this.#flags[index]! & HIDDEN) !== 0;
 
-  /** The one parent of an entry whose one child the entry is, else -1: where the graph is a line. */
+  /** Returns the parent of an entry that has only this parent, where the parent has only this child; else -1. */
   lineBelow(index: number): number {
     const start = index === 0 ? 0 : this.#parentsEnd[index - 1]!;
     if (this.#parentsEnd[index]! - start !== 1) return -1;
@@ -102,7 +102,9 @@ export class HistoryGraph {
     return this.#children[parent] === 1 ? parent : -1;
   }
 
-  /** The causal past of some entries, these included unless `strictly`. One pass over what came before them. */
+  /**
+   * Returns the causal past of some entries, including them unless `strictly`. It takes one pass over the entries before them.
+   */
   ancestors(of: readonly number[], strictly = false): Ancestors {
     const member = new Uint8Array(this.size);
     let newest = -1;
@@ -120,7 +122,7 @@ export class HistoryGraph {
     return { member, lowestOutside: this.#lowestOutside(member, 0, Number.POSITIVE_INFINITY) };
   }
 
-  /** Accounts for what was added since the ancestors were computed: none of it is one. */
+  /** Takes account of entries that were added since the ancestors were computed: none of them is one. */
   refresh(ancestors: Ancestors, from: number): void {
     ancestors.lowestOutside = this.#lowestOutside(ancestors.member, from, ancestors.lowestOutside);
   }

@@ -6,7 +6,7 @@ import type { Slices } from "./slice.ts";
 
 const ENTRIES_A_READ = 2_000;
 
-/** The graphs of a space's objects, read when they are asked for and brought up to date when objects have moved on. */
+/** The graphs of a space's objects; they are read when they are asked for, and updated when objects got new changes. */
 export type Graphs = ReturnType<typeof createGraphs>;
 
 export function createGraphs(
@@ -15,7 +15,7 @@ export function createGraphs(
   memory: WeightedCache<HistoryGraph>,
   owner: string,
 ) {
-  /** Up to which change each graph was read, roots have numbers too and are in none, and of which revision it is. */
+  /** Up to which change each graph was read (roots have numbers too, but are in no graph), and at which revision. */
   const readTo = new WeakMap<HistoryGraph, number>();
   const revisionOf = new WeakMap<HistoryGraph, number>();
   const reading = new Map<number, Promise<unknown>>();
@@ -41,7 +41,7 @@ export function createGraphs(
       from = page[page.length - 1]!;
       if (slices.due()) await slices.pause();
     }
-    // Parents come first in the order of arrival, which is nearly the order in which the entries were read.
+    // In the order of arrival parents come first, and the entries were read in nearly that order.
     const entries = pages.flat().sort((a, b) => a.change - b.change);
     for (let at = 0; at < entries.length; at += ENTRIES_A_READ) {
       graph.add(entries.slice(at, at + ENTRIES_A_READ));
@@ -52,12 +52,12 @@ export function createGraphs(
   };
 
   return {
-    /** The object's graph with every change that is here when the promise settles. */
+    /** Returns the object's graph with every change that is stored when the promise settles. */
     async of(objectNo: number, slices: Slices): Promise<HistoryGraph> {
       for (;;) {
         const busy = reading.get(objectNo);
         if (busy) {
-          await busy.catch(() => undefined); // it reaches the caller that started it
+          await busy.catch(() => undefined); // the error reaches the caller that started the read
           continue;
         }
         const known = memory.get(`${owner}${objectNo}`);

@@ -11,7 +11,7 @@ import { recordViewAt, viewAt } from "./view.ts";
 
 interface HistoryDeps {
   engine: Pick<ChangeEngine, "store" | "objects" | "replay">;
-  /** Throws space.not_joined where the space's content is not served to this account any more. */
+  /** Throws space.not_joined where this account may not read the space's content any more. */
   requireReader?(): void;
   /** Shared by all open spaces. */
   memory?: HistoryMemory;
@@ -77,7 +77,7 @@ export function createHistory({ engine, requireReader, memory = createHistoryMem
         });
       }),
 
-    /** Is a read going on? Its space stays open until then. */
+    /** Whether a read is going on; its space stays open until it ends. */
     busy: () => running > 0,
     close(): void {
       closed = true;

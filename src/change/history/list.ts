@@ -15,10 +15,10 @@ import type { HistoryGraph } from "./graph.ts";
 import { type ObjectRead, type Reading, versionId } from "./past.ts";
 import { createOpeners, type OpenChange } from "./replay.ts";
 
-/** Entries of an index that one step of a search passes over. */
+/** How many entries of an index one step of a search passes over. */
 const SEARCH_STEP = 5_000;
 const CHANGES_A_READ = 100;
-/** Changes that the groups of one page are made of, about; then it ends early. */
+/** About how many changes the groups of one page may cover; the page ends early after that. */
 const GROUPED_A_PAGE = 2_000;
 const DEFAULT_WINDOW_S = 300;
 
@@ -30,7 +30,7 @@ interface ListDeps {
 type Page = { changes: HistoryChange[]; cursor?: string };
 
 /**
- * A page of an object's changes, newest first in the order of the fold, as the filters ask. It ends early, with a
+ * Returns a page of an object's changes that the filters accept, newest first in the order of the fold. It ends early, with a
  * cursor, when it grows heavy. Errors: request.invalid_field.
  */
 export async function listChanges(deps: ListDeps, read: ObjectRead | Reading, query: HistoryQuery): Promise<Page> {
@@ -79,7 +79,7 @@ function pageLimit(asked: number | undefined): number {
   return asked === undefined || asked <= 0 ? LIMITS.historyPageDefault : Math.min(asked, LIMITS.historyPageMax);
 }
 
-/** What the store is asked for; undefined when nothing can match. */
+/** Returns the filter for the store; undefined when nothing can match. */
 function filterOf(store: SpaceStore, { object }: ObjectRead, query: HistoryQuery): HistoryFilter | undefined {
   const filter: HistoryFilter = { objectNo: object.no };
   if (query.dataset) {
@@ -104,7 +104,7 @@ function filterOf(store: SpaceStore, { object }: ObjectRead, query: HistoryQuery
   return filter;
 }
 
-/** Every change that a filter lets through, newest first; a search that finds little lets others go on in between. */
+/** Yields every change that a filter accepts, newest first; a search that finds little lets other work run in between. */
 async function* matching(
   { history }: SpaceStore,
   read: ObjectRead,
@@ -126,16 +126,16 @@ async function* matching(
   }
 }
 
-/** Changes that one entry of a page stands for, newest first. */
+/** The changes that one entry of a page represents, newest first. */
 interface Group {
   newest: ListedChange;
   oldest: ListedChange;
   size: number;
   author: Uint8Array;
-  /** The newest change, opened; of the others the entry says only what they touched. */
+  /** The newest change, opened; for the others the entry only says what they touched. */
   open: OpenChange;
   touched: Map<string, Set<string>>;
-  /** How many records and traces it names. */
+  /** How many records and traces the group names. */
   named: number;
   traceIds: Set<string>;
 }
@@ -182,7 +182,7 @@ function createEntries({ engine, store }: ListDeps, read: ObjectRead) {
       return group;
     },
 
-    /** Does a line of the author's own changes lead from the group straight down to this one, near enough in time? */
+    /** Whether a line of the author's own changes leads from the group straight down to this one, close enough in time. */
     joins(graph: HistoryGraph, group: Group, change: ListedChange, windowMs: number): boolean {
       if (group.size >= LIMITS.historyGroupChanges || group.named >= LIMITS.historyGroupRecords) return false;
       if (Math.abs(group.newest.timeMs - change.timeMs) > windowMs) return false;
@@ -225,7 +225,7 @@ function createEntries({ engine, store }: ListDeps, read: ObjectRead) {
   };
 }
 
-/** What was written to one record, as its author wrote it. */
+/** Returns what was written to one record, as its author wrote it. */
 function opsOf(parts: readonly RecordChange[]): { type: string; path: string; value?: unknown }[] {
   return parts.flatMap((part) => (part.delete ? [{ type: "$unset", path: "" }] : part.ops));
 }

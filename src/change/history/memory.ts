@@ -4,7 +4,7 @@ import type { HistoryGraph } from "./graph.ts";
 const GRAPH_BYTES = 64 << 20;
 const STATE_BYTES = 32 << 20;
 
-/** What histories keep in memory, those of all open spaces together. Keys begin with a space's `owner`. */
+/** What the histories of all open spaces keep in memory together. Keys begin with a space's `owner`. */
 export interface HistoryMemory {
   graphs: WeightedCache<HistoryGraph>;
   /** Texts of folded records. */

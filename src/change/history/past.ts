@@ -9,26 +9,26 @@ import type { Ancestors, HistoryGraph } from "./graph.ts";
 import type { Graphs } from "./graphs.ts";
 import { createSlices, type Slices } from "./slice.ts";
 
-/** The changes that a version is the fold of: its causal past, whatever else is known by now. */
+/** The changes of which a version is the fold: its causal past, without whatever else is known by now. */
 export interface Past {
-  /** Is this change (by its number) in it? */
+  /** Whether the change with this number is in it. */
   has(change: number): boolean;
-  /** The same by its index in the graph. */
+  /** Whether the change with this index in the graph is in it. */
   hasIndex(index: number): boolean;
-  /** Lowest lamport of a change of the object that is not in it; Infinity when there is none. */
+  /** The lowest lamport of a change of the object that is not in it; Infinity when there is none. */
   readonly lowestOutside: number;
   /** Nothing in it has a higher lamport. */
   readonly topLamport: number;
 }
 
-/** A long read of an object. While it lasts others go on: the object may get new changes, or be deleted. */
+/** A long read of an object. Other work goes on while it lasts: the object may get new changes, or be deleted. */
 export interface ObjectRead {
   readonly object: ObjectEntry;
-  /** Lets others go on if this has held them up for long. */
+  /** Lets other work run if this read has held it up for long. */
   breathe(): Promise<void>;
 }
 
-/** A read with the object's graph. After each breath every past knows of the changes that came. */
+/** A read with the object's graph. After each `breathe`, every past takes account of the changes that came. */
 export interface Reading extends ObjectRead {
   readonly graph: HistoryGraph;
   past(version: StoredChange, strictly?: boolean): Past;
@@ -111,7 +111,7 @@ export async function beginReading(
   };
 }
 
-/** The change that a version names, by its id or by a text that `_ver` holds. Errors: history.version_not_found. */
+/** Returns the change that a version names, by its id or by a text that `_ver` holds. Errors: history.version_not_found. */
 export function changeOfVersion(changes: ChangeTable, object: ObjectEntry, version: string): StoredChange {
   const digest = digestOfCid(version);
   if (digest) {

@@ -25,7 +25,7 @@ export interface OpenChange {
 
 export type Openers = ReturnType<typeof createOpeners>;
 
-/** Opens stored changes and keeps those used last: one change often touches many records. */
+/** Opens stored changes and keeps the most recently used ones, because one change often touches many records. */
 export function createOpeners(engine: Pick<ChangeEngine, "replay">) {
   const kept = new Map<number, { open: OpenChange; bytes: number }>();
   let bytes = 0;
@@ -65,9 +65,9 @@ export interface ReplayDeps {
 }
 
 /**
- * A record as it was at a version: the fold of what touched it within the version's past, by the rules of the fold.
- * A row that nothing else touched is taken as it stands; others are folded from the last checkpoint within the past, or
- * from a state that a read before came by.
+ * Returns a record as it was at a version: the fold of the changes within the version's past that touched it, by the rules of the
+ * fold. A row that no other change touched is taken as it is stored; others are folded from the last checkpoint within the past,
+ * or from a state that an earlier read computed.
  */
 export async function recordAt(
   { store, states }: ReplayDeps,
@@ -107,7 +107,7 @@ export async function recordAt(
       at = { count: at.count + 1, state };
       chain.note(at.count, state);
     } else {
-      // Rare enough: only where it happens, a copy is made of each state before it is taken over.
+      // This is rare, so states are copied before a change is applied only once it has happened.
       hasStumbled = true;
       at = begin();
     }
@@ -116,8 +116,8 @@ export async function recordAt(
 }
 
 /**
- * What one more change makes of a record. `state` is taken over. One at which a rule stumbles leaves the record as it was,
- * which is `copy`: undefined without one.
+ * Applies one more change to a record, changing `state` in place. A change that breaks a rule leaves the record as it was, which
+ * is `copy`; returns undefined where there is no copy.
  */
 function applyChange(
   state: RecordState,
@@ -136,7 +136,9 @@ function applyChange(
   return isLost ? undefined : folded.state;
 }
 
-/** The fold keeps values and changes them in place later, but an opened change is replayed more than once. */
+/**
+ * The fold keeps values and later changes them in place, but an opened change is replayed more than once, so values are copied.
+ */
 function ownValues(part: RecordChange): RecordChange {
   if (part.ops.every((op) => typeof op.value !== "object" || op.value === null)) return part;
   return {
@@ -145,7 +147,10 @@ function ownValues(part: RecordChange): RecordChange {
   };
 }
 
-/** The first touch of a row that is not in the past, and whether one before it is; undefined when all are in it. */
+/**
+ * Returns the first touch of a row that is outside the past, and whether the row was touched before it; undefined when all
+ * touches are in the past.
+ */
 function firstOutside(store: SpaceStore, past: Past, row: number): { lamport: number; touched: boolean } | undefined {
   if (past.lowestOutside === Number.POSITIVE_INFINITY) return undefined;
   let touched = false;

@@ -12,7 +12,7 @@ export interface RowRef {
   id: string;
 }
 
-/** The names of the datasets that some of an object's changes show, in their order; hidden ones are left out. */
+/** Returns the names, in their order, of the datasets that the chosen changes of an object touched; hidden ones are left out. */
 export function datasetsOf(store: SpaceStore, graph: HistoryGraph, isAsked: (index: number) => boolean): string[] {
   const numbers = new Set<number>();
   for (let index = 0; index < graph.size; index++) {
@@ -48,8 +48,8 @@ export async function* rowsOf(store: SpaceStore, reading: Reading, dataset: stri
 }
 
 /**
- * `modifiedAt` of an object's row is no part of its own fold: it follows the newest change that counts, in whatever
- * dataset. Here: the newest of a past.
+ * `modifiedAt` of an object's row is not part of its own fold: it follows the newest change that counts, in any dataset. This
+ * takes the newest such change of a past.
  */
 export function stampModified(
   store: SpaceStore,
@@ -63,7 +63,7 @@ export function stampModified(
   if (modified !== undefined) (state.doc as JsonObject)["modifiedAt"] = { $date: new Date(modified).toISOString() };
 }
 
-/** Time of the newest change of a past that counts. */
+/** Returns the time of the newest change of a past that counts. */
 function newestCounted(
   store: SpaceStore,
   objectNo: number,

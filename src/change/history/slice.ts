@@ -1,13 +1,13 @@
 import { svcError } from "../../protocol/errors.ts";
 
-/** Longer than this a read does not hold up the loop. */
+/** A read does not hold up the event loop for longer than this. */
 const SLICE_MS = 6;
 
 /** Lets other work go on between the steps of a long read. */
 export interface Slices {
-  /** Is it time to let others go? */
+  /** Whether it is time to let other work run. */
   due(): boolean;
-  /** Continues after the others; ends with server.unavailable once nobody wants the answer, or the store is closed. */
+  /** Resolves after other work has run; rejects with server.unavailable once nobody wants the answer, or the store is closed. */
   pause(): Promise<void>;
 }
 

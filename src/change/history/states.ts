@@ -7,20 +7,23 @@ import { bytesAtMostOf } from "../fold/record-size.ts";
 const STEP = 32;
 const NEAR_END = 256;
 const FAR_STEP = 1024;
-/** Another version may end at any of the last few. */
+/** Another version may branch off at any of the last few. */
 const ENDS = 16;
-/** What an entry weighs besides its text. */
+/** What an entry weighs in bytes besides its text. */
 const ENTRY_BYTES = 100;
 
 /**
- * Folded states of old versions. A state is kept under what it is the fold of (the text it began from and the changes
- * since), so that it holds for every version in which a record came about in this way, and never goes stale.
+ * Keeps folded states of old versions. The key of a state is what it was folded from (the text it began with and the changes
+ * since). A state therefore holds for every version in which the record came about in this way, and never goes stale.
  */
 export type FoldedStates = ReturnType<typeof createFoldedStates>;
 
 export function createFoldedStates(cache: WeightedCache<string>, owner: string) {
   return {
-    /** The states of a row after each of `changes` (by number), folded upon the text of a checkpoint, or upon nothing. */
+    /**
+     * Returns the states of a row after each of `changes` (by number), folded on top of the text of a checkpoint, or from
+     * nothing.
+     */
     chain(row: number, checkpoint: string, changes: readonly number[]) {
       const start = Bun.hash(checkpoint) as bigint;
       const high = new Uint32Array(changes.length + 1);
@@ -36,7 +39,7 @@ export function createFoldedStates(cache: WeightedCache<string>, owner: string) 
       const isKept = (count: number) => count % (count < end - NEAR_END ? FAR_STEP : STEP) === 0;
 
       return {
-        /** The state after as many changes as possible that an earlier read came by. */
+        /** Returns the state after as many changes as possible that an earlier read computed. */
         longestKnown(): { count: number; state: RecordState } | undefined {
           for (let count = end; count > 0; count--) {
             if (count < end - ENDS && !isKept(count)) continue;
@@ -56,7 +59,7 @@ export function createFoldedStates(cache: WeightedCache<string>, owner: string) 
   };
 }
 
-/** One round of a 32-bit mixing function: keys need to be apart, not secret. */
+/** One round of a 32-bit mixing function: keys have to be distinct, not secret. */
 function mix(value: number, other: number): number {
   const a = Math.imul(value ^ (value >>> 16), 0x85eb_ca6b);
   const b = Math.imul(a ^ (a >>> 13) ^ other, 0xc2b2_ae35);

@@ -11,9 +11,9 @@ interface ViewDeps extends ReplayDeps {
 }
 
 /**
- * The object's records as a version knows them, as JSON text `{version, datasets: [{dataset, records}]}`: synced fields
- * only, deleted records with `_deletedAt`. Empty datasets are left out unless asked for.
- * Errors: history.version_not_found, history.view_too_large, object.not_found.
+ * Returns the object's records as a version knows them, as JSON text `{version, datasets: [{dataset, records}]}`: synced fields
+ * only, deleted records with `_deletedAt`. Empty datasets are left out unless asked for. Errors: history.version_not_found,
+ * history.view_too_large, object.not_found.
  */
 export async function viewAt(
   deps: ViewDeps,
@@ -46,7 +46,7 @@ export async function viewAt(
   return `{"version":"${versionId(change)}","datasets":[${parts.join(",")}]}`;
 }
 
-/** One record as a version knows it. Errors: history.version_not_found, object.not_found. */
+/** Returns one record as a version knows it. Errors: history.version_not_found, object.not_found. */
 export async function recordViewAt(
   deps: ViewDeps,
   reading: Reading,

@@ -1,4 +1,4 @@
-/** How a pipeline would run, in words: access path, what is pushed into SQL, and each stage. */
+/** Describes in words how a pipeline would run: its access path, what is pushed into SQL, and each stage. */
 import type { Database } from "bun:sqlite";
 import { isMatchAll } from "../filter/filter-types.ts";
 import { candidatesText, planText } from "../plan/plan-text.ts";
@@ -10,7 +10,7 @@ import { type AggregatePlan, planAggregate } from "./aggregate-plan.ts";
 import { DEFAULT_LIMITS } from "./aggregate-run.ts";
 import type { AggregateLimits, Pipeline, Stage } from "./aggregate-types.ts";
 
-/** A free-form text for people; programs should not read it. Nothing is run but what planning counts. */
+/** Returns free-form text for people, which programs should not parse. It runs nothing except the counts that planning needs. */
 export function explainAggregate(
   db: Database,
   source: RowSource,

@@ -228,7 +228,7 @@ function nonEmptyObject(operand: Json, place: Place, takes: string): [string, Js
   return entries;
 }
 
-/** `{"a": {"b": 1}}` could mean to keep `a.b` or to write 1: neither is done silently. */
+/** `{"a": {"b": 1}}` could mean to keep `a.b` or to write 1, so it is refused rather than read in one of the two ways. */
 function refuseNestedFlags(value: Json, place: Place): void {
   if (!isJsonObject(value) || Object.keys(value).some((key) => key.startsWith("$"))) return;
   for (const [key, part] of Object.entries(value)) {

@@ -1,4 +1,4 @@
-/** What of a pipeline SQL and the snapshot query do, and what is left to run on documents. */
+/** Plans a pipeline: which part SQL and the snapshot query take over, and which stages still run on documents. */
 import type { Database } from "bun:sqlite";
 import type { JsonObject } from "../../protocol/json.ts";
 import { setField } from "../expression/output-field.ts";
@@ -21,18 +21,18 @@ interface Pushdown {
   readonly sort: readonly SortKey[];
   readonly skip: number;
   readonly limit: number | undefined;
-  /** How many stages it takes in. A $match with `$expr` gives its filter and stays. */
+  /** How many stages the pushdown covers. A `$match` with `$expr` gives its filter to SQL and stays in the pipeline. */
   readonly stages: number;
 }
 
 type Execution =
   /** The number of matches, as SQL and the matcher count them; `$count`, or a `$group` of everything that only counts. */
   | { readonly kind: "count"; readonly toRecords: (count: number) => JsonObject[] }
-  /** Groups counted over an index; rows whose key is opaque are read and counted one by one. */
+  /** Groups counted over an index. Rows whose key is opaque are read and counted one by one. */
   | ({ readonly kind: "groupCount" } & CountedGroup)
   /** A sorted window, found like that of a query. */
   | { readonly kind: "window"; readonly offset: number; readonly limit: number }
-  /** Matches by id, through all stages that follow the filter; from an index where it leaves few rows. */
+  /** Matches in the order of ids, through all stages after the filter; read from an index where it leaves few rows. */
   | { readonly kind: "stream"; readonly narrow: NarrowIndex | undefined };
 
 /** A `$group` by an indexed path that only counts. */
@@ -53,7 +53,7 @@ export interface AggregatePlan {
   readonly reading: QueryPlan;
 }
 
-/** A window of at most so many rows is held by the snapshot query; a larger one is sorted under the memory limit. */
+/** The snapshot query holds a window of at most this many rows; a larger one is sorted under the memory limit. */
 const MAX_WINDOW = 10_000;
 
 export function planAggregate(db: Database, source: RowSource, { stages }: Pipeline): AggregatePlan {
@@ -101,7 +101,7 @@ export function pushdownOf(stages: readonly Stage[]): Pushdown {
   return { filter: allOf(filters), sort, skip, limit, stages: at };
 }
 
-/** What right after the filter needs no documents: `$count`, and a `$group` that only counts. */
+/** Handles what needs no documents directly after the filter: `$count`, and a `$group` that only counts. */
 function pushedEntirely(
   db: Database,
   pushdown: Pushdown,
@@ -120,7 +120,7 @@ function pushedEntirely(
   return index && { kind: "groupCount", index, names };
 }
 
-/** Whether a `$group` behind what is pushed down only counts, so that it could be pushed down as well. */
+/** Whether a `$group` that follows the pushed-down stages only counts, so that it could be pushed down as well. */
 export function isPushedGroup(pushdown: Pushdown, { fields }: Extract<Stage, { kind: "group" }>): boolean {
   return (
     isWhole(pushdown) &&
@@ -130,7 +130,7 @@ export function isPushedGroup(pushdown: Pushdown, { fields }: Extract<Stage, { k
   );
 }
 
-/** Whether all matches go on to the next stage, in whatever order. */
+/** Whether all matches go on to the next stage, in any order. */
 function isWhole({ sort, skip, limit }: Pushdown): boolean {
   return sort.length === 0 && skip === 0 && limit === undefined;
 }

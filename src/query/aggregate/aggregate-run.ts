@@ -1,4 +1,7 @@
-/** Runs a pipeline over the live rows of a collection (AGG-1): SQL does what it does exactly, documents stream through the rest. */
+/**
+ * Runs a pipeline over the live rows of a collection (AGG-1). SQL does the stages it can do exactly; documents stream through the
+ * others.
+ */
 import type { Database } from "bun:sqlite";
 import { svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
@@ -19,12 +22,12 @@ import { chainStages, createTextSink, pushText } from "./stage-sinks.ts";
 
 export interface AggregateOptions {
   readonly limits?: AggregateLimits;
-  /** Asked every thousand rows; yes ends the run with server.unavailable. */
+  /** Called every thousand rows; when it returns true, the run ends with server.unavailable. */
   readonly shouldStop?: (() => boolean) | undefined;
 }
 
 export interface AggregateResult {
-  /** JSON texts; untouched stored ones where no stage makes new documents. */
+  /** JSON texts. They are the stored texts, unchanged, where no stage makes new documents. */
   readonly records: string[];
   readonly stats: QueryStats;
 }
@@ -36,7 +39,7 @@ export const DEFAULT_LIMITS: AggregateLimits = {
 };
 
 /**
- * The limits of a request body: absent or 0 is the default, negative is unlimited.
+ * Reads the limits of a request body: absent or 0 means the default, a negative number means unlimited.
  * @throws SvcError request.schema where one is no integer
  */
 export function parseAggregateLimits(body: { readonly [Name in keyof AggregateLimits]?: unknown }): AggregateLimits {

@@ -56,7 +56,7 @@ export interface AggregateLimits {
 }
 
 export interface Sink {
-  /** Takes a document; false says that no further one changes anything. */
+  /** Takes a document. Returns false when further documents would change nothing. */
   push(doc: JsonObject): boolean;
   /** Called once, after the last document. */
   end(): void;

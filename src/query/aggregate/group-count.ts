@@ -1,4 +1,7 @@
-/** $group that only counts, over an index in SQL. Exact: rows with an opaque key are read and grouped by their value. */
+/**
+ * A `$group` that only counts, run in SQL over an index. It is exact: rows with an opaque key are read and grouped by their
+ * value.
+ */
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { readPath } from "../expression/expression-path.ts";
 import { ARRAY, KEPT_KEY, OWN_ENTRY } from "../rows/index-key.ts";
@@ -19,8 +22,8 @@ interface Counted {
 }
 
 /**
- * The groups of the rows that the filter (exact in SQL) selects, in the order of their first record. Undefined where a key cannot
- * be read back faithfully (a string that is not well-formed), so that the documents have to be read after all.
+ * Returns the groups of the rows that the filter (exact in SQL) selects, in the order of their first record. Returns undefined
+ * where a key cannot be read back faithfully (a string that is not well-formed), so that the documents have to be read after all.
  */
 export function countGroups(
   reader: RowReader,
@@ -64,7 +67,7 @@ function createGroups({ groupLimit, meter }: { readonly groupLimit: number; read
   };
 }
 
-/** The value a key stands for; undefined where it does not say. */
+/** Returns the value that a key stands for; undefined where the key does not tell. */
 function decodeKey(key: KeyCount["key"]): Json | undefined {
   if (typeof key === "number") return key === Number.NEGATIVE_INFINITY ? null : key;
   if (typeof key === "string") return key.includes("\ufffd") ? undefined : key;

@@ -11,7 +11,7 @@ import { measureValue } from "./memory-meter.ts";
 /** The record with an id, parsed; undefined if there is none. */
 export type FetchById = (id: string) => JsonObject | undefined;
 
-/** Adds the records that `localField` names, one id or an array of ids, each record once, by id ascending. */
+/** Adds the records that `localField` names (one id or an array of ids), each record once, by id ascending. */
 export function createLookupSink(localField: string, as: string, next: Sink, fetchById: FetchById): Sink {
   return {
     push: (doc) => next.push(withField(doc, as, fetchAll(readPath(doc, localField), fetchById))),

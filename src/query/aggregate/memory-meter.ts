@@ -1,4 +1,4 @@
-/** What a pipeline holds, estimated in bytes, against `memoryLimitBytes` (AGG-4). */
+/** Estimates in bytes what a pipeline holds, and checks it against `memoryLimitBytes` (AGG-4). */
 import { type SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -9,7 +9,7 @@ export interface MemoryMeter {
   release(bytes: number): void;
 }
 
-/** A negative limit is none. */
+/** Creates a meter; a negative limit means no limit. */
 export function createMemoryMeter(limitBytes: number): MemoryMeter {
   let used = 0;
   return {
@@ -27,8 +27,8 @@ export function createMemoryMeter(limitBytes: number): MemoryMeter {
 }
 
 /**
- * A rough size of a value in memory.
- * @throws SvcError aggregate.limit_exceeded for what no document may hold: expressions can repeat a value many times
+ * Returns a rough size in bytes of a value in memory.
+ * @throws SvcError aggregate.limit_exceeded for a value that no document may hold: expressions can repeat a value many times
  */
 export function measureValue(value: Json | undefined): number {
   return measureWithin(value, LIMITS.pipelineDocumentBytes);

@@ -1,6 +1,6 @@
 /**
- * Stages at work. Documents are pushed from one sink to the next; a sink answers whether it wants more, so that a
- * $limit ends the reading. Documents are never changed in place: branches of a $facet share them.
+ * The stages at run time. Documents are pushed from one sink to the next; a sink returns whether it wants more, so that a
+ * `$limit` ends the reading. Documents are never changed in place, because branches of a `$facet` share them.
  */
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { type Evaluate, isTruthy } from "../expression/expression-types.ts";
@@ -18,7 +18,7 @@ export interface StageContext {
   readonly limits: AggregateLimits;
   readonly meter: MemoryMeter;
   readonly fetchById: FetchById;
-  /** Throws when the run was told to stop. Asked where one document can become very many. */
+  /** Throws when the run was told to stop. Called where one document can become very many. */
   readonly check: () => void;
 }
 
@@ -32,7 +32,7 @@ export function chainStages(stages: readonly Stage[], last: Sink, context: Stage
   return sink;
 }
 
-/** How many documents of a $sort the $skip and $limit right after it can let through. */
+/** How many documents of a `$sort` the `$skip` and `$limit` directly after it can let through. */
 function keptBySort(stages: readonly Stage[], at: number): number {
   let skipped = 0;
   for (const next of stages.slice(at + 1)) {
@@ -81,7 +81,7 @@ function allTrue(conditions: readonly Evaluate[], doc: JsonObject): boolean {
 interface Placed {
   readonly doc: JsonObject;
   readonly entry: SortEntry;
-  /** The place it came at: equal keys keep it. */
+  /** The position at which the document arrived; documents with equal keys keep this order. */
   readonly place: number;
   readonly bytes: number;
 }
@@ -94,7 +94,7 @@ function createSortSink(keys: readonly SortKey[], kept: number, next: Sink, mete
   return {
     push(doc) {
       const bytes = measureValue(doc);
-      // The id is left out: documents inside a pipeline need have none, and their order is that of their coming.
+      // The id is left out: documents inside a pipeline need not have one, and ties keep the order of arrival.
       const entry: SortEntry = { values: toSortEntry(keys, doc).values, id: "" };
       const dropped = best.offer({ doc, entry, place: place++, bytes });
       const change = bytes - (dropped?.bytes ?? 0);
@@ -166,7 +166,7 @@ function projectFields(fields: readonly OutputField[], doc: JsonObject): JsonObj
   return result;
 }
 
-/** Every field sees the document as it came; a missing value removes the field. */
+/** Every field is computed from the document as it came in; a missing value removes the field. */
 function addFields(fields: readonly OutputField[], doc: JsonObject): JsonObject {
   const result: JsonObject = { ...doc };
   for (const { name, evaluate } of fields) {
@@ -198,7 +198,7 @@ function createUnwindSink({ segments }: FieldPath, preserve: boolean, next: Sink
   };
 }
 
-/** The value at a path through objects alone. */
+/** Returns the value at a path that leads through objects only. */
 function valueAt(doc: JsonObject, segments: readonly string[]): Json | undefined {
   let value: Json | undefined = doc;
   for (const segment of segments) {
@@ -208,7 +208,7 @@ function valueAt(doc: JsonObject, segments: readonly string[]): Json | undefined
   return value;
 }
 
-/** A copy along the path, with the value at its end replaced or removed. The path exists. */
+/** Copies the objects along the path and replaces or removes the value at its end. The path must exist. */
 function replaceAt(doc: JsonObject, segments: readonly string[], value: Json | undefined): JsonObject {
   const [first = "", ...rest] = segments;
   if (rest.length === 0) return withField(doc, first, value);
@@ -253,7 +253,7 @@ function createCollectSink(docs: JsonObject[], meter: MemoryMeter): Sink {
   };
 }
 
-/** The pipeline's end: documents as JSON texts, which count against the memory limit. */
+/** Creates the last sink: it stores documents as JSON texts, which count against the memory limit. */
 export function createTextSink(records: string[], meter: MemoryMeter): Sink {
   return {
     push(doc) {

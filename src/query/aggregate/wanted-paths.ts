@@ -1,4 +1,4 @@
-/** Which paths an index would serve a query by. What it should be, not what there is: the plan looks at that. */
+/** Tells by which paths an index would serve a query. It says which indexes should exist; the plan looks at those that do. */
 
 import type { Filter } from "../filter/filter-types.ts";
 import { keyRangesOf } from "../plan/key-ranges.ts";
@@ -9,8 +9,8 @@ import { isPushedGroup, pushdownOf } from "./aggregate-plan.ts";
 import type { Pipeline } from "./aggregate-types.ts";
 
 /**
- * The paths of the conditions that every match must meet, then that of the sort if only a window is wanted. None where
- * the ids of all matches are given.
+ * Returns the paths of the conditions that every match must meet, then the path of the sort if only a window is wanted. Returns
+ * none where the filter gives the ids of all matches.
  */
 export function pathsWantedByQuery(request: {
   readonly filter: Filter;
@@ -26,7 +26,9 @@ export function pathsWantedByQuery(request: {
   return [...paths];
 }
 
-/** The same of what a pipeline pushes down; a `$group` of everything that only counts wants its own path. */
+/**
+ * Does the same for the part of a pipeline that is pushed down; a `$group` over everything that only counts wants its own path.
+ */
 export function pathsWantedByPipeline({ stages }: Pipeline): string[] {
   const pushdown = pushdownOf(stages);
   const paths = pathsWantedByQuery(pushdown);

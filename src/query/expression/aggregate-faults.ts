@@ -1,4 +1,4 @@
-/** Where in a pipeline something stands, and the error for what is wrong there. */
+/** Where a fault is in a pipeline, and the error that reports it. */
 import { type SvcError, svcError } from "../../protocol/errors.ts";
 import { joinPath, shorten } from "../filter/filter-faults.ts";
 

@@ -19,7 +19,7 @@ const MONTHS = { year: 12, quarter: 3, month: 1 };
 const ANCHOR_YEAR = 2000;
 const ANCHOR_MS = Date.UTC(ANCHOR_YEAR, 0, 1);
 
-/** `amount` units later. Days and longer keep the local time of day; a month too short takes its last day. */
+/** Adds `amount` units. Days and longer units keep the local time of day; in a month that is too short the last day is taken. */
 export function addToDate(ms: number, unit: TimeUnit, amount: number, zone: TimeZone): number | undefined {
   if (unit === "hour" || unit === "minute" || unit === "second" || unit === "millisecond")
     return instantOrNothing(ms + amount * FIXED_MS[unit]);
@@ -28,7 +28,7 @@ export function addToDate(ms: number, unit: TimeUnit, amount: number, zone: Time
   return moved !== undefined && isInstantMs(moved) ? instantOrNothing(toUtc(zone, moved)) : undefined;
 }
 
-/** How many boundaries of the unit lie between two instants; negative when `end` is the earlier one. */
+/** Counts the boundaries of the unit that lie between two instants; negative when `end` is the earlier one. */
 export function countBoundaries(
   start: number,
   end: number,
@@ -37,7 +37,7 @@ export function countBoundaries(
   weekStart: Weekday,
 ): number {
   if (unit === "hour" || unit === "minute" || unit === "second" || unit === "millisecond") {
-    // Elapsed hours, whatever the clocks did between; only the offset's part below an hour moves the boundaries.
+    // Counts elapsed hours, whatever the clocks did in between; only the part of the offset below an hour moves the boundaries.
     const size = FIXED_MS[unit];
     const shift = zone.offsetAt(start) % size;
     return Math.floor((end + shift) / size) - Math.floor((start + shift) / size);
@@ -45,7 +45,7 @@ export function countBoundaries(
   return boundaryOf(end, unit, zone, weekStart) - boundaryOf(start, unit, zone, weekStart);
 }
 
-/** The start of the bin of `size` units that an instant lies in. */
+/** Returns the start of the bin of `size` units in which an instant lies. */
 export function truncateDate(ms: number, unit: TimeUnit, size: number, zone: TimeZone, weekStart: Weekday): number {
   if (unit === "hour" || unit === "minute" || unit === "second" || unit === "millisecond") {
     const bin = size * FIXED_MS[unit];
@@ -61,7 +61,7 @@ export function yearOf(ms: number, zone: TimeZone): number {
   return new Date(ms + zone.offsetAt(ms)).getUTCFullYear();
 }
 
-/** The week of the year, 0 to 53: weeks begin on Sunday, days before the first Sunday are week 0. */
+/** Returns the week of the year, 0 to 53: weeks begin on Sunday, and days before the first Sunday are in week 0. */
 export function weekOf(ms: number, zone: TimeZone): number {
   const local = new Date(ms + zone.offsetAt(ms));
   const dayOfYear = Math.floor((local.getTime() - utcMs(local.getUTCFullYear(), 0, 1)) / DAY_MS);
@@ -72,7 +72,7 @@ function isMonths(unit: TimeUnit): unit is keyof typeof MONTHS {
   return unit === "year" || unit === "quarter" || unit === "month";
 }
 
-/** The running number, counted from 2000, of the year, quarter, month, week or day that an instant lies in locally. */
+/** Returns the number, counted from 2000, of the year, quarter, month, week or day in which an instant lies in local time. */
 function boundaryOf(
   ms: number,
   unit: "year" | "quarter" | "month" | "week" | "day",
@@ -87,7 +87,7 @@ function boundaryOf(
   return Math.floor((local - anchorOf(unit, weekStart)) / FIXED_MS[unit]);
 }
 
-/** Where day or week number 0 begins: 2000-01-01, or the first start of a week from that Saturday on. */
+/** Returns where day or week number 0 begins: 2000-01-01, or the first start of a week from that Saturday on. */
 function anchorOf(unit: "week" | "day", weekStart: Weekday): number {
   const saturday = 6;
   return unit === "day" ? ANCHOR_MS : ANCHOR_MS + ((weekStart - saturday + 7) % 7) * DAY_MS;
@@ -109,7 +109,7 @@ function addMonths(local: number, amount: number): number | undefined {
   return utcMs(year, month, Math.min(date.getUTCDate(), lastDay)) + timeOfDay;
 }
 
-/** Unlike Date.UTC takes the years 0 to 99 as they are. */
+/** Unlike Date.UTC, takes the years 0 to 99 as they are. */
 function utcMs(year: number, month: number, day: number): number {
   return new Date(0).setUTCFullYear(year, month, day);
 }

@@ -1,4 +1,7 @@
-/** Dates. What is no instant, or leaves the years 0000 to 9999, gives null; unit, time zone and the like are literals. */
+/**
+ * Date operators. An operand that is no instant, or a result outside the years 0000 to 9999, gives null. Unit, time zone and
+ * similar arguments must be literals.
+ */
 import type { Json } from "../../protocol/json.ts";
 import { instantOf, isInstantMs, toInstant } from "../value/instant.ts";
 import { badPipeline, below, type Place } from "./aggregate-faults.ts";
@@ -103,7 +106,7 @@ function parseZone(value: Json | undefined, place: Place): TimeZone {
   return zone;
 }
 
-/** Full names or their first three letters, in any case; Sunday where absent. */
+/** Takes full names or their first three letters, in any case; Sunday where absent. */
 function parseWeekStart(value: Json | undefined, place: Place): Weekday {
   if (value === undefined) return 0;
   const name = typeof value === "string" ? value.toLowerCase() : "";

@@ -1,4 +1,4 @@
-/** Conditions and comparisons. Comparisons see the whole value order, across types; null and missing are equal. */
+/** Conditions and comparisons. Comparisons use the whole value order, across types; null and missing are equal. */
 
 import { compareValues } from "../value/value-order.ts";
 import { badPipeline, below } from "./aggregate-faults.ts";
@@ -32,7 +32,7 @@ function parseCond(...[operand, place, scope]: Parameters<OperatorParser>): Eval
   return (doc) => (isTruthy(condition?.(doc)) ? then?.(doc) : otherwise?.(doc));
 }
 
-/** The first branch whose case is true; without one, `default`; without that, null. */
+/** Gives the first branch whose case is true; without one, `default`; without that, null. */
 function parseSwitch(...[operand, place, scope]: Parameters<OperatorParser>): Evaluate {
   const named = parseNamed(operand, place, ["branches"], ["default"]);
   const { branches } = named;
@@ -55,7 +55,7 @@ function parseSwitch(...[operand, place, scope]: Parameters<OperatorParser>): Ev
   };
 }
 
-/** The first operand that is neither null nor missing, else the last. */
+/** Gives the first operand that is neither null nor missing, else the last. */
 function ifNull(parts: readonly Evaluate[]): Evaluate {
   return (doc) => {
     let value: ReturnType<Evaluate>;

@@ -15,7 +15,7 @@ export const NUMBER_OPERATORS: readonly [string, OperatorParser][] = [
   ["$round", (operand, place, scope) => round(parseArguments(operand, place, scope, 1, 2))],
 ];
 
-/** Numbers, and at most one date, which the numbers shift by milliseconds. */
+/** Adds numbers, and at most one date, which the numbers shift by milliseconds. */
 function add(parts: readonly Evaluate[]): Evaluate {
   return (doc) => {
     let sum = 0;
@@ -33,7 +33,7 @@ function add(parts: readonly Evaluate[]): Evaluate {
   };
 }
 
-/** Number minus number, date minus date (milliseconds), date minus milliseconds. */
+/** Subtracts a number from a number, a date from a date (giving milliseconds), or milliseconds from a date. */
 function subtract([left, right]: readonly Evaluate[]): Evaluate {
   return (doc) => {
     const a = left?.(doc);
@@ -84,7 +84,7 @@ function round([operand, places]: readonly Evaluate[]): Evaluate {
   };
 }
 
-/** Rounds the shortest decimal writing of a number, half to even: 2.345 to two places is 2.34, as people write it. */
+/** Rounds the shortest decimal form of a number, half to even: 2.345 to two places is 2.34, as people would write it. */
 function roundHalfEven(value: number, places: number): number {
   const [, sign = "", whole = "0", fraction = "", exponent = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value)) ?? [];

@@ -1,4 +1,4 @@
-/** Parses expressions: paths, literals, nested documents and arrays, and one operator in an object of its own. */
+/** Parses expressions: paths, literals, nested documents and arrays, and operators. An operator is the only key of its object. */
 
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -75,7 +75,7 @@ function parseOperator(operator: string, operand: Json, place: Place, scope: Exp
   return { evaluate: parser(operand, place, scope) };
 }
 
-/** Missing elements become null, so that places are kept. */
+/** Missing elements become null, so that the others keep their positions. */
 function parseArray(parts: readonly Json[], place: Place, scope: ExpressionScope): Expression {
   const elements = parts.map((part, index) => scope.parse(part, below(place, index)));
   if (elements.every((element) => element.literal !== undefined))

@@ -16,7 +16,7 @@ export const STRING_OPERATORS: readonly [string, OperatorParser][] = [
   ["$size", (operand, place, scope) => size(parseArguments(operand, place, scope, 1))],
 ];
 
-/** A longer result than this is null: repeated doubling must not exhaust memory. */
+/** A result longer than this becomes null, because repeated doubling must not exhaust memory. */
 const MAX_RESULT_CHARS = 16 << 20;
 
 function concat(parts: readonly Evaluate[]): Evaluate {
@@ -48,7 +48,7 @@ function replacer(replace: (input: string, find: string, replacement: string) =>
     return (doc) => {
       const [text, old, by] = [input(doc), find(doc), replacement(doc)];
       if (typeof text !== "string" || typeof old !== "string" || typeof by !== "string") return null;
-      // What could only grow too large is not tried: each character may at most be replaced once, and each gap filled.
+      // Does not try a replacement that could grow too large: each character is replaced at most once, and each gap filled once.
       if ((text.length + 1) * (by.length + 1) > MAX_RESULT_CHARS && by.length > old.length) {
         const hits = countHits(text, old);
         if (text.length + hits * (by.length - old.length) > MAX_RESULT_CHARS) return null;
@@ -65,7 +65,7 @@ function countHits(text: string, find: string): number {
   return hits;
 }
 
-/** What is trimmed without `chars`: NUL, the ASCII and the Unicode spaces. */
+/** The characters that are trimmed when `chars` is absent: NUL, the ASCII and the Unicode spaces. */
 const WHITESPACE: ReadonlySet<string> = new Set(
   "\0 \t\n\v\f\r\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a",
 );

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { badPipeline, below, type Place } from "./aggregate-faults.ts";
 
-/** A value of a document; undefined is missing. Runtime faults of operands give null, never an error. */
+/** Computes a value from a document; undefined means missing. A faulty operand gives null at run time, never an error. */
 export type Evaluate = (doc: JsonObject) => Json | undefined;
 
 export interface Expression {
@@ -15,18 +15,18 @@ export interface Expression {
   readonly path?: string;
 }
 
-/** Parses operands of an operator; counts nodes and levels against the limits. */
+/** Parses the operands of an operator, and counts expressions and levels against the limits. */
 export interface ExpressionScope {
   parse(input: Json, place: Place): Expression;
   /** The scope one level further down. */
   deeper(place: Place): ExpressionScope;
-  /** How many expressions were parsed that build arrays, documents or strings: what can repeat a value. */
+  /** How many of the parsed expressions build arrays, documents or strings: these are the ones that can repeat a value. */
   composites(): number;
 }
 
 export type OperatorParser = (operand: Json, place: Place, scope: ExpressionScope) => Evaluate;
 
-/** Positional arguments: an array, or one bare argument. */
+/** Parses positional arguments: an array, or one bare argument. */
 export function parseArguments(
   operand: Json,
   place: Place,
@@ -42,7 +42,7 @@ export function parseArguments(
   return list.map((part, index) => scope.parse(part, Array.isArray(operand) ? below(place, index) : place).evaluate);
 }
 
-/** Named arguments: an object with exactly the keys listed. */
+/** Parses named arguments: an object that has no other keys than those listed. */
 export function parseNamed<Required extends string, Optional extends string = never>(
   operand: Json,
   place: Place,

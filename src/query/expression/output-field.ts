@@ -1,4 +1,4 @@
-/** Field names that a pipeline gives to its documents, and writing them safely. */
+/** The field names that a pipeline gives to its documents, and how they are written safely. */
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { badPipeline, type Place } from "./aggregate-faults.ts";
 
@@ -16,7 +16,7 @@ export function setField(target: JsonObject, name: string, value: Json): void {
   else Object.defineProperty(target, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** A copy with one field set, or removed where the value is missing. */
+/** Returns a copy with one field set, or removed where the value is missing. */
 export function withField(doc: JsonObject, name: string, value: Json | undefined): JsonObject {
   const copy = { ...doc };
   if (value === undefined) delete copy[name];

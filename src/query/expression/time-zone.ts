@@ -1,11 +1,11 @@
-/** Time zones by IANA name or UTC offset, through Intl, with what was looked up kept. */
+/** Time zones by IANA name or UTC offset, read through Intl. Offsets that were looked up are kept. */
 export interface TimeZone {
   /** Milliseconds to add to UTC for the local time at that instant. */
   offsetAt(utcMs: number): number;
 }
 
 const DAY_MS = 86_400_000;
-/** Days of a zone whose offset is kept. */
+/** How many days of a zone have their offset kept. */
 const MAX_DAYS = 8_192;
 const MAX_ZONES = 1_000;
 
@@ -26,7 +26,10 @@ export function parseTimeZone(name: string): TimeZone | undefined {
   return zone;
 }
 
-/** The instant of a local time. A time that a change of clocks skips is taken after it, one that it repeats the first time. */
+/**
+ * Returns the instant of a local time. A time that a change of clocks skips maps to an instant after the change; one that occurs
+ * twice maps to its first occurrence.
+ */
 export function toUtc(zone: TimeZone, localMs: number): number {
   const before = localMs - zone.offsetAt(localMs - DAY_MS);
   const after = localMs - zone.offsetAt(localMs + DAY_MS);
@@ -59,7 +62,7 @@ function intlZone(name: string): TimeZone | undefined {
     if (error instanceof RangeError) return undefined;
     throw error;
   }
-  // By UTC day: its offset, or undefined on a day that begins and ends with different ones.
+  // The offset of each UTC day; undefined for a day that begins and ends with different offsets.
   const offsetByDay = new Map<number, number | undefined>();
   return {
     offsetAt(utcMs) {

@@ -1,8 +1,8 @@
-/** The errors a filter is refused with: where (`details.path`), which rule, and what to write instead. */
+/** The errors with which a filter is refused. They say where (`details.path`), which rule, and what to write instead. */
 import { type SvcError, svcError } from "../../protocol/errors.ts";
 import { OPERATORS } from "./filter-grammar.ts";
 
-/** Callers choose keys and operators freely; an error repeats at most this much of them. */
+/** Callers choose keys and operators freely; an error repeats at most this many of their characters. */
 const SHOWN_CHARS = 256;
 
 export function joinPath(parent: string, key: string): string {

@@ -1,4 +1,4 @@
-/** The operators of the filter language (QUERY-1), by where they stand. */
+/** The operators of the filter language (QUERY-1), by where they may stand. */
 export const LOGICAL_OPERATORS: ReadonlySet<string> = new Set(["$and", "$or", "$nor"]);
 
 export const FIELD_OPERATORS: ReadonlySet<string> = new Set([

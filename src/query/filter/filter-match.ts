@@ -1,4 +1,4 @@
-/** The exact matcher: a filter compiled to closures that allocate nothing per document. MongoDB's semantics (QUERY-2). */
+/** The exact matcher: compiles a filter to closures that allocate nothing per document, with MongoDB's semantics (QUERY-2). */
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { compilePathTest, isSubdocument, type ValueTest } from "../value/field-path.ts";
 import { instantOf } from "../value/instant.ts";
@@ -23,7 +23,7 @@ function compileMatcher(filter: Filter): Matcher {
       return (value) => !match(value);
     }
     case "field": {
-      // $exists and the array operators look at what stands at the path, not at the elements of a final array.
+      // $exists and the array operators test the value at the path itself, not the elements of an array there.
       const { op } = filter.condition;
       const whole = op === "exists" || op === "size" || op === "elemMatchDocument" || op === "elemMatchValue";
       return compilePathTest(filter.path, compileCondition(filter.condition), !whole);
@@ -112,7 +112,10 @@ function compileIn(operands: readonly Json[]): ValueTest {
   };
 }
 
-/** Comparisons see only values of the operand's own class; null equals null and missing and is never more or less. */
+/**
+ * A comparison considers only values of the operand's own class. Null equals null and missing, and is never more or less than
+ * anything.
+ */
 function compileComparison(op: ComparisonOperator, operand: Json): ValueTest {
   if (typeof operand === "number") return compileNumberComparison(op, operand);
   const accepts = acceptOrder(op);

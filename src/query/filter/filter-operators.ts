@@ -1,4 +1,4 @@
-/** The operators of a field's condition: operand checks and what each one becomes in the parsed filter. */
+/** The operators of a field's condition: checks their operands and builds the nodes of the parsed filter. */
 import { RE2JS, RE2JSException } from "re2js";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -7,7 +7,7 @@ import { invalidFilter, joinPath, tooComplex } from "./filter-faults.ts";
 import { LOGICAL_OPERATORS } from "./filter-grammar.ts";
 import { type Filter, isOperators, MATCH_NONE, TYPE_NAMES, type TypeName, toField } from "./filter-types.ts";
 
-/** What the operators need of the parser they belong to: nested filters, literals, and the count of nodes. */
+/** What the operators need from the parser they belong to: nested filters, literals, and the count of nodes. */
 export interface ConditionParser {
   parseDocument(document: JsonObject, where: string, prefix: string, depth: number): Filter;
   parseOperators(operators: JsonObject, path: FieldPath, where: string, declaredPath: string, depth: number): Filter;
@@ -20,14 +20,14 @@ export interface OperatorContext {
   readonly path: FieldPath;
   /** Where the operator stands in the request. */
   readonly at: string;
-  /** The dotted path from the record's root; "" where none can be said. */
+  /** The dotted path from the record's root; "" where there is no such path. */
   readonly declaredPath: string;
   readonly depth: number;
   /** The whole condition, for `$regex` and its `$options`. */
   readonly siblings: JsonObject;
 }
 
-/** What a known field operator means; undefined for `$options`, which `$regex` reads. */
+/** Parses a known field operator; returns undefined for `$options`, which `$regex` reads. */
 export function parseFieldOperator(operator: string, operand: Json, context: OperatorContext): Filter | undefined {
   const { path, at } = context;
   switch (operator) {
@@ -102,7 +102,7 @@ function refuseOperators(entry: Json, operator: string, where: string): void {
     throw invalidFilter(where, `${operator} lists plain values; operators do not stand inside it`);
 }
 
-/** `$all` is every entry present; with `$elemMatch` entries, every one of them matched by some element. */
+/** `$all` means that every entry is present; with `$elemMatch` entries, that some element matches each of them. */
 function parseAll(operand: Json, context: OperatorContext): Filter {
   const { parser, path, at, declaredPath, depth } = context;
   const list = listOf("$all", operand, at);

@@ -1,6 +1,6 @@
 /**
- * Filters from request bodies (QUERY-1): MongoDB's grammar, cut to the operators listed there. Every fault is a
- * `filter.*` error whose `details.path` says where, as `$and.1.price.$gt`.
+ * Parses filters from request bodies (QUERY-1): MongoDB's grammar, limited to the operators listed there. Every fault is a
+ * `filter.*` error whose `details.path` says where it is, as in `$and.1.price.$gt`.
  */
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -12,7 +12,7 @@ import { type ConditionParser, parseFieldOperator } from "./filter-operators.ts"
 import { allOf, type Filter, isOperators, MATCH_ALL, toField } from "./filter-types.ts";
 
 export interface FilterOptions {
-  /** The declared kind of a dotted path, where it matters: a datetime is only ever compared with a `{$date}`. */
+  /** Returns the declared kind of a dotted path, where it matters: a datetime may only be compared with a `{$date}`. */
   readonly declared?: ((path: string) => "datetime" | undefined) | undefined;
 }
 
@@ -26,7 +26,9 @@ export function parseFilter(input: unknown, options: FilterOptions = {}): Filter
   return new FilterParser(options).parseDocument(input, "", "", 1);
 }
 
-/** Parses one filter, counting its nodes. `where` is the place in the request, `prefix` the path `$elemMatch` stands at. */
+/**
+ * Parses one filter and counts its nodes. `where` is the place in the request; `prefix` is the path at which `$elemMatch` stands.
+ */
 class FilterParser implements ConditionParser {
   readonly #declared: FilterOptions["declared"];
   #nodes = 0;
@@ -66,7 +68,7 @@ class FilterParser implements ConditionParser {
     return allOf(filters);
   }
 
-  /** A literal to compare with: its dates are well-formed, and it suits the path's declaration. */
+  /** Checks a literal that is compared with: its dates must be well-formed, and it must suit the path's declaration. */
   checkLiteral(value: Json, where: string, declaredPath: string, depth: number): Json {
     this.#checkLiteralPart(value, where, depth);
     const bare = typeof value === "number" || typeof value === "string";

@@ -1,4 +1,4 @@
-/** A parsed filter. Negations, `$nor`, `$all` and several operators in one condition are spelled out in these few nodes. */
+/** A parsed filter. Negations, `$nor`, `$all` and several operators in one condition are all expressed with these few nodes. */
 import type { RE2JS } from "re2js";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import type { FieldPath } from "../value/field-path.ts";
@@ -8,7 +8,7 @@ export type Filter =
   | { readonly kind: "and"; readonly filters: readonly Filter[] }
   | { readonly kind: "or"; readonly filters: readonly Filter[] }
   | { readonly kind: "not"; readonly filter: Filter }
-  /** Some value that the path leads to satisfies the condition. A path of no segments is the value itself. */
+  /** Some value to which the path leads satisfies the condition. A path of no segments is the value itself. */
   | { readonly kind: "field"; readonly path: FieldPath; readonly condition: Condition };
 
 export type ComparisonOperator = "gt" | "gte" | "lt" | "lte";
@@ -33,7 +33,7 @@ export type Condition =
 export const MATCH_ALL: Filter = { kind: "and", filters: [] };
 export const MATCH_NONE: Filter = { kind: "or", filters: [] };
 
-/** Whether a filter lets every document pass without looking at it. */
+/** Whether a filter accepts every document without looking at it. */
 export function isMatchAll(filter: Filter): boolean {
   return filter.kind === "and" && filter.filters.length === 0;
 }

@@ -1,10 +1,10 @@
-/** Plain texts that a regex asks for: what is cheap to look for before it is run. */
+/** Finds plain texts that every match of a regex contains: they are cheap to look for before the regex is run. */
 import { RE2JS } from "re2js";
 
 export interface RegexLiterals {
-  /** Every match begins with it, as it stands. */
+  /** Every match begins with this text, character for character. */
   readonly prefix: string | undefined;
-  /** Folded (`foldText`), every match has it. The longest one found. */
+  /** Every match contains this text once both are folded (`foldText`). The longest such text that was found. */
   readonly required: string | undefined;
 }
 
@@ -13,8 +13,8 @@ const ESCAPED = /^[!-/:-@[-`{-~]$/;
 const REPEATED = /^\{\d+(,\d*)?\}/;
 
 /**
- * Literals by a cautious look at the source: where it is not sure what a part means, it looks no further, and a regex
- * with alternatives has none.
+ * Finds literals by reading the source cautiously: it stops at the first part whose meaning it is not sure of, and finds none in
+ * a regex with alternatives.
  */
 export function literalsOf(regex: RE2JS): RegexLiterals {
   const source = regex.pattern();
@@ -33,7 +33,7 @@ interface Run {
   text: string;
 }
 
-/** The plain texts of a source that every match has, in order. */
+/** Returns the plain texts of a source that every match contains, in order. */
 function runsOf(source: string): Run[] {
   const runs: Run[] = [];
   let open: Run | undefined;
@@ -51,7 +51,7 @@ function runsOf(source: string): Run[] {
     }
     const repeated = char === "{" ? REPEATED.exec(source.slice(at))?.[0] : undefined;
     if (char === "*" || char === "?" || repeated !== undefined) {
-      // It may take the character before it away.
+      // The quantifier may remove the character before it.
       if (open) open.text = open.text.slice(0, -1);
       at += (repeated?.length ?? 1) - 1;
     } else if (char !== "+" && char !== "." && char !== "^" && char !== "$" && char.charCodeAt(0) < 0x80) break;
@@ -61,14 +61,14 @@ function runsOf(source: string): Run[] {
 }
 
 /**
- * A text with its case folded. What a regex of ASCII letters matches whatever the case has the same folded text: beside
- * those letters they match the Kelvin sign and the long s.
+ * Folds the case of a text. Texts that a case-insensitive regex of ASCII letters treats as the same fold to the same text; such a
+ * regex also matches the Kelvin sign and the long s.
  */
 export function foldText(text: string): string {
   return text.toLowerCase().replaceAll("\u017f", "s");
 }
 
-/** The least text that sorts after all that begin with a prefix of `literalsOf`. */
+/** Returns the least text that sorts after all texts that begin with a prefix from `literalsOf`. */
 export function afterPrefix(prefix: string): string {
   return prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1);
 }

@@ -1,4 +1,4 @@
-/** Which of several paths an index would serve a query best by, told from a few documents. */
+/** Chooses, from a few sample documents, which of several paths would serve a query best if it had an index. */
 import type { JsonObject } from "../../protocol/json.ts";
 import { readPath } from "../expression/expression-path.ts";
 import { compileFilter } from "../filter/filter-match.ts";
@@ -14,8 +14,8 @@ export interface ChosenFor {
 }
 
 /**
- * The path by whose index the fewest rows would be read; of equals the one with the most different values, then the first.
- * `paths` are those the query wants (wanted-paths.ts), `docs` some of its documents.
+ * Returns the path whose index would need the fewest rows to be read. Among equals the path with the most different values wins,
+ * then the first. `paths` are those the query wants (wanted-paths.ts); `docs` are some of its documents.
  */
 export function choosePath(
   paths: readonly string[],
@@ -24,12 +24,12 @@ export function choosePath(
 ): string | undefined {
   const share = (part: Filter): number => {
     const match = isMatchAll(part) ? () => true : compileFilter(part);
-    // That none of a few documents match does not mean that none do.
+    // That none of a few documents match does not prove that none at all do.
     return Math.max(0.5, docs.filter(match).length) / Math.max(1, docs.length);
   };
   const rowsRead = (path: string): number => {
     const conditions = conditionsOn(filter, path);
-    // Without a condition on it the path is that of the sort: rows come in order until the window is full.
+    // A path without a condition is that of the sort: rows come in order until the window is full.
     return conditions ? share(conditions) * live : Math.min(live, window / share(filter));
   };
   const differentValues = (path: string): number =>

@@ -5,14 +5,14 @@ import { iterateStatement } from "../rows/statement-cache.ts";
 const FIRST_CAPACITY = 1 << 14;
 
 /**
- * The numbers of a collection's live rows in the order of their keys at a path, so that an index can be filled from one
- * end to the other: keys that come in no order make every commit write most of the index's pages again. Empty for a path
- * that cannot be indexed.
+ * Returns the numbers of a collection's live rows in the order of their keys at a path, so that an index can be filled from one
+ * end to the other: keys in random order make every commit write most of the index's pages again. Returns an empty array for a
+ * path that cannot be indexed.
  */
 export function rowsInKeyOrder(db: Database, collectionId: number, path: string): Float64Array {
   const key = indexKeySql(path);
   if (key === undefined) return new Float64Array();
-  // What does not fit into the connection's cache is sorted on disk.
+  // SQLite sorts on disk what does not fit into the connection's cache.
   db.exec("PRAGMA temp_store = FILE");
   try {
     let numbers = new Float64Array(FIRST_CAPACITY);

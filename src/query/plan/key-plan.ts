@@ -1,4 +1,4 @@
-/** Which indexes answer a window by their keys alone, and at what cost. */
+/** Plans which indexes answer a window by their keys alone, and at what cost. */
 import type { Database } from "bun:sqlite";
 import { BOUND } from "../rows/sql-superset.ts";
 import { getRow } from "../rows/statement-cache.ts";
@@ -8,9 +8,9 @@ import { type Estimate, keyWalk, walked, worthCounting } from "./plan-cost.ts";
 
 interface Request {
   readonly sort: readonly SortKey[];
-  /** Matches that have to be found until the last of those wanted; Infinity is all. */
+  /** How many matches have to be found to reach the last one wanted; Infinity means all. */
   readonly window: number;
-  /** How many of them are answered, the last ones; absent is all. */
+  /** How many of them, counted from the end, are returned; absent means all. */
   readonly limit?: number;
 }
 
@@ -24,25 +24,25 @@ interface Choice {
   readonly estimate: Estimate;
 }
 
-/** With how many records match at least, were the conditions independent of each other. */
+/** A choice, and how many records match at least if the conditions are independent of each other. */
 export interface KeyChoice extends Choice {
   readonly matches: number;
 }
 
-/** An index that may be walked: what of the filter it says itself, and what others say. */
+/** An index that may be walked: the condition it answers itself, and those that other indexes answer. */
 interface Walk {
   readonly path: string;
   readonly no: number;
   readonly condition: KeyCondition | undefined;
   readonly members: readonly KeyCondition[];
-  /** Entries of the condition, counted up to a bound. */
+  /** How many entries meet the condition, counted up to a bound. */
   readonly entries: number;
 }
 
-/** A walk in order gives up after so many times what it was estimated to pass. */
+/** A walk in order gives up once it has passed this many times the entries that were estimated. */
 export const PATIENCE = 4;
 
-/** Undefined where the order, or some condition, is not said by the keys. */
+/** Returns the cheapest window; undefined where the keys do not give the order or some condition. */
 export function cheapestKeyWindow(
   db: Database,
   conditions: readonly KeyCondition[],
@@ -52,7 +52,7 @@ export function cheapestKeyWindow(
   const { live } = collection;
   const bound = worthCounting(request.window, live);
   const least = new Map(conditions.map((each) => [each, countUpTo(db, each, bound)]));
-  // What was not counted to its end may be all there is.
+  // A condition whose entries were not counted to the end may match everything.
   const counted = new Map([...least].map(([each, entries]) => [each, entries < bound ? entries : live]));
   const [first, second] = request.sort;
   if (second && first?.path.text !== "id") return undefined;
@@ -64,7 +64,7 @@ export function cheapestKeyWindow(
   return best && { ...best, matches: shareOf(conditions, least, live) * live };
 }
 
-/** By id any index of the filter's may be walked; one value's entries are in the order of ids already. */
+/** By id, any index of the filter may be walked: the entries of one value are already in the order of ids. */
 function byIdChoices(
   conditions: readonly KeyCondition[],
   counted: ReadonlyMap<KeyCondition, number>,
@@ -101,7 +101,7 @@ function byKeyChoices(
   return [choice(walk, descending ? "keyDescending" : "key", true, entries, request)];
 }
 
-/** The share of all records that meet the conditions, were they independent of each other. */
+/** The share of all records that meet the conditions, if these are independent of each other. */
 function shareOf(members: readonly KeyCondition[], counted: ReadonlyMap<KeyCondition, number>, live: number): number {
   return members.reduce((share, member) => (share * (counted.get(member) ?? live)) / Math.max(1, live), 1);
 }

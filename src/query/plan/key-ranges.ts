@@ -1,40 +1,43 @@
-/** The parts of an index that a filter can match. */
+/** Finds the parts of an index that a filter can match. */
 import type { Json } from "../../protocol/json.ts";
 import type { Condition, Filter } from "../filter/filter-types.ts";
 import { ARRAY, isIndexablePath, KEPT_KEY } from "../rows/index-key.ts";
 import { COMPARE, conjoin, isIdPath, keyOperand, keyTestOf, NONE, type Sql } from "../rows/sql-superset.ts";
 import { instantOf } from "../value/instant.ts";
 
-/** A part of an index, seekable. */
+/** A part of an index to which SQLite can seek. */
 export interface KeyRange extends Sql {
-  /** The condition, as `filterToSql` says it of a kept key, that all in the range meet; absent: the range's own text. */
+  /**
+   * The condition that every entry in the range meets, written as `filterToSql` writes it for a kept key; absent: the range's own
+   * text.
+   */
   readonly meets?: Sql;
 }
 
-/** The parts of a key's range a condition can match; they are disjoint. */
+/** The disjoint parts of an index that a condition can match. */
 export interface KeyRanges {
   readonly path: string;
   readonly ranges: readonly KeyRange[];
 }
 
-/** Where the keys of a filter's matches begin and end, but for those of arrays and opaque ones. */
+/** Where the keys of a filter's matches begin and end, except keys of arrays and opaque keys. */
 export interface KeySpan {
   readonly low: Sql;
   readonly high: Sql;
-  /** Whether it says all that the comparisons do. */
+  /** Whether the span expresses all of the comparisons. */
   readonly isWhole: boolean;
 }
 
-/** Met by nothing, and no filter's condition. */
+/** A condition that nothing meets and that no filter has. */
 const UNKNOWN: Sql = { text: "", params: [] };
 
 type FieldFilter = Extract<Filter, { kind: "field" }>;
 type Comparison = Extract<Condition, { op: "gt" | "gte" | "lt" | "lte" }>;
 
 /**
- * The ranges of kept keys for what every match must satisfy: what one index can narrow the search to. A low and a high
- * bound for one path come together first: of an array one element may meet the one and another the other, so that arrays
- * are in those ranges as a whole.
+ * Returns the ranges of kept keys for the conditions that every match must satisfy: what one index can narrow the search to. A
+ * path with both a low and a high bound comes first. One element of an array may meet the low bound and another the high one, so
+ * those ranges contain every array as a whole.
  */
 export function keyRangesOf(filter: Filter): KeyRanges[] {
   const conditions = conditionsOf(filter);
@@ -50,12 +53,12 @@ export function keyRangesOf(filter: Filter): KeyRanges[] {
   return [...spans, ...conditions.flatMap(rangesOf)];
 }
 
-/** The keys of matches by the comparisons every match must satisfy; undefined where there are none for the path. */
+/** Returns where matches lie by the comparisons that every match must satisfy; undefined where the path has none. */
 export function keySpanOf(filter: Filter, path: string): KeySpan | undefined {
   return isIndexablePath(path) ? spanOf(comparisonsOf(conditionsOf(filter), path)) : undefined;
 }
 
-/** The conditions on a path that every match must satisfy; undefined where there are none. */
+/** Returns the conditions on a path that every match must satisfy; undefined where there are none. */
 export function conditionsOn(filter: Filter, path: string): Filter | undefined {
   const filters = conditionsOf(filter).filter((condition) => condition.path.text === path);
   return filters.length === 0 ? undefined : { kind: "and", filters };
@@ -65,7 +68,7 @@ function paramsOf({ low, high }: KeySpan): Sql["params"] {
   return [...low.params, ...high.params];
 }
 
-/** The conditions that every match must satisfy, of paths that can have an index. */
+/** Returns the conditions that every match must satisfy, on paths that can have an index. */
 function conditionsOf(filter: Filter): FieldFilter[] {
   if (filter.kind === "and") return filter.filters.flatMap(conditionsOf);
   if (filter.kind !== "field") return [];
@@ -92,7 +95,10 @@ function isLow({ op }: Comparison): boolean {
   return op === "gt" || op === "gte";
 }
 
-/** Of several low bounds, or high ones, the first is taken, and only comparisons of the first one's type. */
+/**
+ * Takes the first of several low bounds and the first of several high bounds, and only comparisons with the type of the first
+ * one.
+ */
 function spanOf(comparisons: readonly Comparison[]): KeySpan | undefined {
   const bounds = comparisons.flatMap((comparison) => {
     const type = typeOf(comparison.value);

@@ -1,6 +1,6 @@
 /**
- * Windows that are found in indexes alone: where every condition and the order are said by the keys, no row is read but
- * those that are answered, and none is parsed.
+ * Finds windows in indexes alone. Where the keys give every condition and the order, only the rows of the answer are read, and
+ * none is parsed.
  */
 import type { Database } from "bun:sqlite";
 import type { Filter } from "../filter/filter-types.ts";
@@ -9,33 +9,35 @@ import type { RowReader } from "../rows/row-reader.ts";
 import { BOUND, filterToSql, isIdPath, type Sql } from "../rows/sql-superset.ts";
 import { getRow } from "../rows/statement-cache.ts";
 
-/** What a filter demands of one path, said by the keys of its index without remainder. */
+/** What a filter demands of one path, where the keys of the path's index express all of it. */
 export interface KeyCondition {
   readonly path: string;
   readonly no: number;
-  /** Of the column `key`. */
+  /** A condition on the column `key`. */
   readonly sql: Sql;
-  /** One value: its entries come in the order of ids, and another index's entries can be looked for among them. */
+  /**
+   * It asks for one value: that value's entries are in the order of ids, and another index's entries can be looked up among them.
+   */
   readonly isValue: boolean;
-  /** A few values: entries of another index can be looked for among them. */
+  /** It asks for a few values: another index's entries can be looked up among theirs. */
   readonly isList: boolean;
 }
 
 export interface KeyWindow {
   readonly path: string;
   readonly no: number;
-  /** Of the walked index's `key`; none is all entries. */
+  /** A condition on the `key` of the walked index; undefined means all entries. */
   readonly condition: Sql | undefined;
-  /** What the record must have in other indexes. */
+  /** What other indexes must hold for the record. */
   readonly members: readonly KeyCondition[];
   readonly order: "id" | "idDescending" | "key" | "keyDescending";
-  /** Whether the index's entries come in that order; otherwise all of them are put into it. */
+  /** Whether the index's entries come in that order; otherwise all of them have to be sorted. */
   readonly isInOrder: boolean;
-  /** Entries after which another way is cheaper: the matches lie elsewhere than was estimated. */
+  /** After this many entries another way is cheaper: the matches are elsewhere than was estimated. */
   readonly giveUpAfter: number;
 }
 
-/** The conditions of a filter by path, if the indexes say all of them exactly; undefined otherwise. */
+/** Returns the conditions of a filter by path, if the indexes express all of them exactly; undefined otherwise. */
 export function exactConditions(
   db: Database,
   filter: Filter,
@@ -66,13 +68,16 @@ function shapeOf(filters: readonly Filter[]): Pick<KeyCondition, "isValue" | "is
   return { isValue, isList: isValue || condition?.op === "in" };
 }
 
-/** Whether every entry of an index is a row's own value: no arrays, no objects, no dates in another form. */
+/** Whether every entry of an index is a row's own value: it holds no arrays, no objects and no dates in another form. */
 export function isPlain(db: Database, no: number): boolean {
   const text = `SELECT 1 AS found FROM query_keys WHERE idx = ? AND ${KEPT_KEY.text} >= ${ARRAY} LIMIT 1`;
   return getRow(db, { text, params: [no] }) === undefined;
 }
 
-/** A SELECT of how many records meet the conditions, over the entries of `first`; undefined where it cannot be said. */
+/**
+ * Returns a SELECT that counts the records that meet the conditions, over the entries of `first`; undefined where no such SELECT
+ * exists.
+ */
 export function countKeys(conditions: readonly KeyCondition[], first: KeyCondition): Sql | undefined {
   const members = conditions.filter((each) => each !== first);
   if (!members.every(({ isList }) => isList)) return undefined;
@@ -83,8 +88,8 @@ export function countKeys(conditions: readonly KeyCondition[], first: KeyConditi
 const FIRST_CHUNK = 1_024;
 
 /**
- * The rows of a window by number, in order; undefined once more entries were passed than the plan was made for. Entries are
- * gone through in chunks, so that a walk on the server's loop can be stopped between them.
+ * Returns the rows of a window by number, in order; undefined once it has passed more entries than the plan expected. It reads
+ * the entries in chunks, so that a walk on the server's event loop can be stopped between them.
  */
 export function findRows(
   reader: RowReader,
@@ -118,8 +123,9 @@ function selectForwards(window: KeyWindow, offset: number, atMost: number): Sql 
 }
 
 /**
- * Read backwards the index gives ties by id descending, so that every entry would be sorted among those of its key. The place
- * where the window begins is found without: both orders have the same key there. Only its ties are passed in the right one.
+ * An index read backwards gives ties by id descending, so SQLite would have to sort all entries of each key. Finding where the
+ * window begins needs no sort, because both orders have the same key at that place. Only the ties of that key are then passed in
+ * the right order.
  */
 function selectBackwards(window: KeyWindow, offset: number, atMost: number): Sql {
   const { where, params } = entriesWhere(window);
@@ -131,7 +137,7 @@ function selectBackwards(window: KeyWindow, offset: number, atMost: number): Sql
   return { text, params: [...params, offset, ...params, atMost, ...params] };
 }
 
-/** The matches among so many entries from the `passed`th on. */
+/** Returns the matches among `chunk` entries, from the `passed`th on. */
 function selectChunk(
   reader: RowReader,
   window: KeyWindow,
@@ -167,7 +173,7 @@ function entriesWhere({ no, condition, members }: Pick<KeyWindow, "no" | "condit
   return { where: parts.map(({ text }) => text).join(" AND "), params: parts.flatMap(({ params }) => params) };
 }
 
-/** Inside, `key` is that of the other index. */
+/** Inside this SELECT, `key` is the key of the other index. */
 function membershipOf({ no, sql }: KeyCondition): Sql {
   const text = `EXISTS (SELECT 1 FROM query_keys AS m WHERE m.idx = ${BOUND} AND ${sql.text} AND m.rid = k.rid)`;
   return { text, params: [no, ...sql.params] };

@@ -1,4 +1,4 @@
-/** A plan in words, for people: which way was chosen and what it is expected to read. */
+/** Describes a plan in words for people: which way was chosen and what it is expected to read. */
 import { COUNTED_CANDIDATES, type NarrowIndex, type QueryPlan } from "./query-plan.ts";
 
 export function planText({ access, estimate }: QueryPlan): string {

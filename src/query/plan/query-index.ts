@@ -2,7 +2,10 @@ import type { Database } from "bun:sqlite";
 import type { RowSource } from "../rows/row-source.ts";
 import { iterateStatement } from "../rows/statement-cache.ts";
 
-/** The indexes that queries of a source may use, by path: those it names, else those the database has right now. */
+/**
+ * Returns the indexes that queries of a source may use, by path: those that the source names, else those that the database has
+ * now.
+ */
 export function indexesOf(db: Database, { collectionId, indexes }: RowSource): ReadonlyMap<string, number> {
   if (indexes) return indexes;
   if (collectionId === undefined) return new Map();

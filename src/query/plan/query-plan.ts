@@ -1,4 +1,4 @@
-/** Which way to the rows of a query is the shortest. The plan decides cost alone, never the result. */
+/** Chooses the cheapest way to the rows of a query. The plan affects only the cost, never the result. */
 import type { Database } from "bun:sqlite";
 import { type Filter, isMatchAll } from "../filter/filter-types.ts";
 import { ARRAY, KEPT_KEY } from "../rows/index-key.ts";
@@ -13,38 +13,38 @@ import { exactConditions, type KeyCondition, type KeyWindow } from "./key-window
 import { candidateHeap, type Estimate, idWalk, keyWalk, sortWalk, wholeScan } from "./plan-cost.ts";
 import { indexesOf } from "./query-index.ts";
 
-/** An index and the filter beside it. */
+/** An index, and the filter in the terms of that index. */
 export interface PathIndex {
   readonly path: string;
   readonly no: number;
-  /** Whether rows have arrays there, so that a row may be met by several of its elements. */
+  /** Whether rows have arrays at the path, so that several elements of one row may match. */
   readonly hasArrays: boolean;
-  /** In terms of the kept key where there are no arrays, else of `doc`. */
+  /** The filter in terms of the kept key where there are no arrays, else in terms of `doc`. */
   readonly sql: SqlFilter;
-  /** Where matches lie in the index that are no arrays and not opaque; undefined is anywhere. */
+  /** Where in the index the matches lie that are neither arrays nor opaque; undefined means anywhere. */
   readonly span: KeySpan | undefined;
 }
 
 /** An index and the disjoint ranges of it that hold everything a filter may match. */
 export interface NarrowIndex extends PathIndex {
   readonly ranges: readonly KeyRange[];
-  /** Entries in the ranges, as far as they were counted. */
+  /** How many entries the ranges have, as far as they were counted. */
   readonly candidates: number;
 }
 
 type Access =
-  /** Rows that the keys of indexes name by themselves: only those of the window are read. */
+  /** The keys of indexes name the rows, so only those of the window are read. */
   { readonly kind: "byKeys"; readonly keys: KeyWindow; readonly instead: PlainAccess } | PlainAccess;
 
-/** After so many rows the matches are not spread as was estimated, and the keys of an index find them sooner. */
+/** After this many rows the matches are not spread as was estimated, and the keys of an index find them sooner. */
 interface Patience {
   readonly rows: number;
   readonly keys: KeyWindow;
 }
 
-/** Ways that read rows and ask the matcher about each. */
+/** Ways that read rows and run the matcher on each. */
 export type PlainAccess =
-  /** Rows by id; stops as soon as the window is full. `skips`: those before it are passed without being read. */
+  /** Rows by id; stops as soon as the window is full. `skips`: the rows before the window are passed without being read. */
   | { readonly kind: "byId"; readonly descending: boolean; readonly skips?: boolean; readonly patience?: Patience }
   /** Rows in the order of an index on the first sort path. */
   | { readonly kind: "bySort"; readonly index: PathIndex }
@@ -56,9 +56,9 @@ export type PlainAccess =
 export interface QueryPlan {
   readonly access: Access;
   readonly estimate: Estimate;
-  /** What the filter demands, where the indexes say all of it; counting needs no rows then. */
+  /** What the filter demands, where the indexes express all of it; counting then reads no rows. */
   readonly exact: readonly KeyCondition[] | undefined;
-  /** The best index for the filter, whether or not `access` takes it; counting does. */
+  /** The best index for the filter. Counting uses it even where `access` does not. */
   readonly narrow: NarrowIndex | undefined;
   /** The indexes of the collection, by path. */
   readonly indexes: ReadonlyMap<string, number>;
@@ -71,11 +71,11 @@ export interface PlanRequest {
   readonly sort: readonly SortKey[];
   /** How many matches are wanted, so that reading in order can stop early; Infinity is all. */
   readonly window: number;
-  /** How many of them are answered, the last ones; absent is all. */
+  /** How many of them, counted from the end, are returned; absent means all. */
   readonly limit?: number;
 }
 
-/** So many candidates are always fetched and sorted rather than looked for in sorted order. */
+/** Up to this many candidates are always fetched and sorted rather than looked for in sorted order. */
 export const FEW_CANDIDATES = 2_000;
 /** The share of an index's candidates that is taken to match where the filter has conditions of other paths. */
 const MATCHING_SHARE = 0.1;
@@ -102,7 +102,7 @@ export function planQuery(db: Database, source: RowSource, request: PlanRequest)
   return { ...base, access, estimate: walk };
 }
 
-/** The cheapest of the ways that ask the matcher. */
+/** Returns the cheapest of the ways that run the matcher. */
 function planRows(
   db: Database,
   source: RowSource,
@@ -123,7 +123,10 @@ function planRows(
   return { access: byFilter ? { kind: "byFilter", index: narrow } : otherwise, narrow };
 }
 
-/** Of candidates that were counted up to a bound only so many are known: reading in order then seems dearer than it is. */
+/**
+ * Candidates are counted only up to a bound, so there may be more of them than is known here: reading in order then looks more
+ * expensive than it is.
+ */
 function estimateOf(
   live: number,
   { filter, window, limit = window }: PlanRequest,
@@ -135,7 +138,7 @@ function estimateOf(
       if (access.skips) return keyWalk({ entries: Math.min(window, live), probes: 0, isSorted: false, rows: limit });
       return idWalk(window, matches, live);
     case "bySort":
-      // Within its span every entry may match.
+      // Every entry within the span may match.
       return sortWalk(window, access.index.span ? live : matches, live);
     case "byFilter":
       return candidateHeap(access.index.candidates);
@@ -144,14 +147,14 @@ function estimateOf(
   }
 }
 
-/** Whether reading in order reads no others than the candidates, and may stop before the last of them. */
+/** Whether reading in order reads only the candidates, and may stop before the last of them. */
 function isSpanInOrder(inOrder: PlainAccess, { path, hasArrays }: NarrowIndex): boolean {
   return inOrder.kind === "bySort" && inOrder.index.path === path && inOrder.index.span !== undefined && !hasArrays;
 }
 
 /**
- * Up to how many candidates it is cheaper to fetch all of them than to read rows in order until the window is full: with c
- * candidates spread over n rows that takes window * n / c rows, and more the fewer of the candidates match.
+ * Returns up to how many candidates it is cheaper to fetch all of them than to read rows in order until the window is full. With
+ * c candidates spread over n rows, reading in order takes window * n / c rows, and more if fewer of the candidates match.
  */
 function fetchedRatherThanRead(live: number, filter: Filter, window: number): number {
   const parts = filter.kind === "and" ? filter.filters : [filter];
@@ -160,7 +163,9 @@ function fetchedRatherThanRead(live: number, filter: Filter, window: number): nu
   return Math.max(FEW_CANDIDATES, Math.ceil(Math.sqrt((window * live) / share)));
 }
 
-/** Whether reading the rows of `narrow` at random is cheaper than reading all: always if few, else below a quarter. */
+/**
+ * Whether reading the rows of `narrow` at random is cheaper than reading all rows: always if they are few, else below a quarter.
+ */
 export function isNarrowEnough(db: Database, source: RowSource, { narrow }: QueryPlan): boolean {
   if (!narrow) return false;
   if (narrow.candidates < COUNTED_CANDIDATES) return true;
@@ -168,15 +173,15 @@ export function isNarrowEnough(db: Database, source: RowSource, { narrow }: Quer
   return countUpTo(db, source, narrow.no, narrow.ranges, quarter) < quarter;
 }
 
-/** No sort is the order of ids, and so is one that begins with the id: nothing ties after it. */
+/** A query without a sort is in the order of ids, and so is one whose sort begins with the id: ids have no ties. */
 function idOrderOf([first]: readonly SortKey[], skips: boolean): Extract<PlainAccess, { kind: "byId" }> | undefined {
   if (first !== undefined && first.path.text !== "id") return undefined;
   return { kind: "byId", descending: first?.descending ?? false, ...(skips ? { skips } : {}) };
 }
 
 /**
- * The order of ids does not say which rows are live: to pass rows without reading them, those that are not are gathered
- * first, which is worth it for a page far into the order where they are not many.
+ * The order of ids does not show which rows are live. To pass rows without reading them, the rows that are not live are collected
+ * first; that pays off for a page far into the order, where few rows are not live.
  */
 function isWorthSkipping(db: Database, source: RowSource, offset: number): boolean {
   const live = liveRows(db, source);
@@ -197,7 +202,7 @@ function sortOrderOf(
   return index && { kind: "bySort", index };
 }
 
-/** The index of a path, if there is one. */
+/** Returns the index of a path, if there is one. */
 export function pathIndex(
   db: Database,
   filter: Filter,
@@ -212,7 +217,7 @@ export function pathIndex(
   return { path, no, hasArrays, sql, span: keySpanOf(filter, path) };
 }
 
-/** The condition with the fewest candidates by its index, counted as far as deciding needs, up to `bound`. */
+/** Returns the condition whose index has the fewest candidates, counted as far as the decision needs, up to `bound`. */
 function narrowest(
   db: Database,
   source: RowSource,
@@ -232,7 +237,9 @@ function narrowest(
   return best && index && { ...best, ...index };
 }
 
-/** The rows an index narrows a search to, each once; a SELECT of columns of `rows` for each range, or one for all. */
+/**
+ * Selects the rows to which an index narrows a search, each once: a SELECT of columns of `rows` for each range, or one for all.
+ */
 export function selectNarrow(source: RowSource, narrow: NarrowIndex, columns: string): Sql[] {
   const { no: index, ranges, hasArrays, sql } = narrow;
   if (!hasArrays) return ranges.map((range) => selectFrom(source, { columns, index, conditions: [range, sql.may] }));

@@ -1,13 +1,15 @@
-/** What of a database's structure shows only to who goes over all of it: on a reader, for that takes its time. */
+/**
+ * Finds the faults of a database's structure that only a full pass over it shows. The pass takes long, so it runs on a reader.
+ */
 import type { Database } from "bun:sqlite";
 
-/** More say nothing more. */
+/** Faults beyond this many tell nothing new. */
 const MOST_FAULTS = 20;
 
 export interface Miscounts {
-  /** Numbers of collections that have not as many live rows as stands beside them. */
+  /** Numbers of collections whose stored count differs from the number of their live rows. */
   readonly collections: readonly number[];
-  /** Numbers of indexes that have not one entry for each live row. */
+  /** Numbers of indexes whose number of entries differs from the number of live rows. */
   readonly indexes: readonly number[];
 }
 
@@ -15,7 +17,7 @@ const ROWS = `SELECT c.no, c.live,
   (SELECT count(*) FROM rows INDEXED BY sqlite_autoindex_rows_1 WHERE collectionId = c.no)
     - (SELECT count(*) FROM rows INDEXED BY rows_not_live WHERE collectionId = c.no AND state <> 1) AS rows FROM collections c`;
 
-/** What SQLite says of a table and its indexes, in lines; none when they are in order. */
+/** Returns what SQLite reports about a table and its indexes, one fault an entry; empty when they are in order. */
 export const faultsOfTable = (db: Database, table: string): string[] =>
   db
     .query<{ integrity_check: string }, []>(`PRAGMA integrity_check("${table.replaceAll('"', '""')}")`)
@@ -24,7 +26,7 @@ export const faultsOfTable = (db: Database, table: string): string[] =>
     .filter((line) => line !== "ok")
     .slice(0, MOST_FAULTS);
 
-/** Counts that are kept, against what they count. */
+/** Compares the counts that the store keeps with what they count, and returns those that differ. */
 export function miscountsIn(db: Database): Miscounts {
   const collections = db.query<{ no: number; live: number; rows: number }, []>(ROWS).all();
   const rowsByCollection = new Map(collections.map(({ no, rows }) => [no, rows]));

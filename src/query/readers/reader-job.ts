@@ -4,7 +4,7 @@ import type { RowSource } from "../rows/row-source.ts";
 import type { QueryResult } from "../run/run-query.ts";
 import type { Miscounts } from "./integrity.ts";
 
-/** A query as it travels to a reader: filter and sort as the caller gave them, parsed there again. */
+/** A query as it is sent to a reader: filter and sort as the caller gave them; the reader parses them again. */
 export interface QueryJob {
   readonly kind: "query";
   readonly source: RowSource;
@@ -23,7 +23,7 @@ interface AggregateJob {
   readonly limits: AggregateLimits;
 }
 
-/** How a pipeline would run. */
+/** Asks how a pipeline would run. */
 interface ExplainJob {
   readonly kind: "explain";
   readonly source: RowSource;
@@ -31,20 +31,20 @@ interface ExplainJob {
   readonly limits: AggregateLimits;
 }
 
-/** The rows of a collection in the order of their keys at a path, for an index to be filled. */
+/** Asks for the rows of a collection in the order of their keys at a path, so that an index can be filled. */
 interface KeyOrderJob {
   readonly kind: "keyOrder";
   readonly collectionId: number;
   readonly path: string;
 }
 
-/** A table and its indexes, looked at whole. */
+/** Checks a whole table and its indexes. */
 interface TableCheckJob {
   readonly kind: "tableCheck";
   readonly table: string;
 }
 
-/** Counts that are kept, taken again. */
+/** Checks the counts that the store keeps by counting again. */
 interface CountCheckJob {
   readonly kind: "countCheck";
 }
@@ -62,14 +62,14 @@ export type ReaderResult<J extends ReaderJob> = J extends QueryJob
           ? Miscounts
           : Float64Array;
 
-/** To the worker. `stop` is one shared Int32: anything but 0 asks the job to end. */
+/** Sent to the worker. `stop` is one shared Int32: any value but 0 asks the job to end. */
 export interface ReaderRequest {
   readonly path: string;
   readonly job: ReaderJob;
   readonly stop: SharedArrayBuffer;
 }
 
-/** From the worker. */
+/** Sent by the worker. */
 export type ReaderReply =
   | { readonly ok: true; readonly result: unknown }
   | {
@@ -78,8 +78,8 @@ export type ReaderReply =
       readonly message: string;
       readonly details: unknown;
       readonly stack: string;
-      /** What it is called where it has to do with a disk or a file. */
+      /** The name of the fault, where the cause is a disk or a file. */
       readonly fault?: string | undefined;
-      /** The number of a row that is not what was stored. */
+      /** The number of a damaged row. */
       readonly damagedRow?: number | undefined;
     };

@@ -5,11 +5,11 @@ import { failureElsewhere } from "../../protocol/storage-fault.ts";
 import type { ReaderJob, ReaderReply, ReaderRequest, ReaderResult } from "./reader-job.ts";
 
 export interface ReaderPoolOptions {
-  /** Readers at most; each is a thread of its own. */
+  /** How many readers there are at most; each is a thread of its own. */
   readonly size: number;
-  /** A read that takes longer is ended: it would keep the write-ahead log from shrinking. */
+  /** A read that takes longer is ended, because it would keep the write-ahead log from shrinking. */
   readonly deadlineMs: number;
-  /** An unused reader is given up after this long. */
+  /** An unused reader is ended after this long. */
   readonly idleMs: number;
 }
 
@@ -17,7 +17,7 @@ const DEFAULTS: ReaderPoolOptions = { size: 2, deadlineMs: 60_000, idleMs: 30_00
 
 /** Threads for reads that may take long. They start when first needed and end when unused. */
 export interface ReaderPool {
-  /** Runs a job over the database at `path`; ends with server.unavailable when `signal` aborts or the deadline passes. */
+  /** Runs a job over the database at `path`. Rejects with server.unavailable when `signal` aborts or the deadline passes. */
   run<J extends ReaderJob>(path: string, job: J, signal?: AbortSignal): Promise<ReaderResult<J>>;
   close(): void;
 }

@@ -22,7 +22,7 @@ const MAX_OPEN = 4;
 
 interface OpenFile {
   readonly db: Database;
-  /** Which file it is: a space that was dropped and came back has another one under the same path. */
+  /** Identifies the file: a space that was dropped and came back has another file under the same path. */
   readonly inode: number;
 }
 const open = new Map<string, OpenFile>();
@@ -52,9 +52,9 @@ function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
   if (job.kind === "keyOrder") return rowsInKeyOrder(db, job.collectionId, job.path);
   if (job.kind === "tableCheck") return faultsOfTable(db, job.table);
   if (job.kind === "countCheck") return inSnapshot(db, () => miscountsIn(db));
-  // Which indexes there are is of the moment that is read, not of the one when the job was sent.
+  // The indexes are those that exist when the reader reads, not when the job was sent.
   const source = job.source.collectionId === undefined ? NO_ROWS : rowsOf(job.source.collectionId);
-  // One transaction, so that the window and the count are of one moment.
+  // One transaction, so that the window and the count see the same state.
   return inSnapshot(db, () => {
     switch (job.kind) {
       case "explain":

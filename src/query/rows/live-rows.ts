@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import type { RowSource } from "./row-source.ts";
 import { getRow } from "./statement-cache.ts";
 
-/** How many live rows the source has; the store counts them as they are written. */
+/** Returns how many live rows the source has; the store keeps this count as it writes rows. */
 export function liveRows(db: Database, { collectionId }: RowSource): number {
   if (collectionId === undefined) return 0;
   return (

@@ -1,4 +1,4 @@
-/** Reads rows of a source one by one, keeps count of them, and stops when it is told to. */
+/** Reads rows of a source one by one, counts them, and stops when it is told to. */
 import type { Database } from "bun:sqlite";
 import { checksumOf } from "../../base/checksum.ts";
 import { svcError } from "../../protocol/errors.ts";
@@ -46,14 +46,16 @@ export class RowReader {
 
   #charsSinceCheck = 0;
 
-  /** `shouldStop` is asked every thousand rows or megabyte of text; when it says yes, reading ends with server.unavailable. */
+  /**
+   * `shouldStop` is called every thousand rows or megabyte of text; when it returns true, reading ends with server.unavailable.
+   */
   constructor(db: Database, filter: Filter, shouldStop: (() => boolean) | undefined) {
     this.#db = db;
     this.#match = isMatchAll(filter) ? undefined : compileFilter(filter);
     this.#shouldStop = shouldStop;
   }
 
-  /** Rows of a SELECT of ROW_COLUMNS and maybe more. */
+  /** Yields the rows of a SELECT that has at least ROW_COLUMNS. */
   *rows<R extends Row = Row>(select: Sql): Generator<R> {
     for (const row of iterateStatement<R>(this.#db, select)) {
       if (++this.candidates % ROWS_BETWEEN_CHECKS === 0) this.check();
@@ -61,7 +63,7 @@ export class RowReader {
     }
   }
 
-  /** Entries of an index; they are no rows and are not counted. */
+  /** Yields entries of an index; they are no rows and are not counted. */
   *entries<R>(select: Sql): Generator<R> {
     let passed = 0;
     for (const entry of iterateStatement<R>(this.#db, select)) {
@@ -70,7 +72,7 @@ export class RowReader {
     }
   }
 
-  /** The texts of rows that are known to match, in the order of their numbers given. */
+  /** Returns the texts of rows that are known to match, in the order of the numbers given. */
   docs(numbers: readonly number[]): string[] {
     const docs: string[] = [];
     for (const no of numbers) {
@@ -90,7 +92,7 @@ export class RowReader {
     return row && sound(row);
   }
 
-  /** The rows of a SELECT of ROW_COLUMNS and maybe more that the filter accepts. */
+  /** Yields those rows of a SELECT with at least ROW_COLUMNS that the filter accepts. */
   *matching<R extends Row = Row>(select: Sql): Generator<R & MatchedRow> {
     for (const row of this.rows<R>(select)) {
       const { doc } = row;
@@ -99,7 +101,7 @@ export class RowReader {
     }
   }
 
-  /** The rows that the filter accepts, of those a SELECT of `no` names, in its order. */
+  /** Yields the rows that the filter accepts among those whose `no` a SELECT gives, in the order of the SELECT. */
   *matchingNumbers(select: Sql): Generator<MatchedRow> {
     for (const { no } of iterateStatement<{ readonly no: number }>(this.#db, select)) {
       if (++this.candidates % ROWS_BETWEEN_CHECKS === 0) this.check();
@@ -109,7 +111,9 @@ export class RowReader {
     }
   }
 
-  /** Counts the rows of a SELECT of ROW_COLUMNS: those with a null `doc` as they are, the others if the filter accepts them. */
+  /**
+   * Counts the rows of a SELECT of ROW_COLUMNS: every row whose `doc` is null, and of the others those that the filter accepts.
+   */
   countMatching(select: Sql): number {
     let count = 0;
     for (const row of iterateStatement<Row | (Omit<Row, "doc"> & { readonly doc: null })>(this.#db, select)) {
@@ -119,7 +123,7 @@ export class RowReader {
     return count;
   }
 
-  /** Rows of a SELECT that counts rows by key. */
+  /** Yields the rows of a SELECT that counts rows by key. */
   *keyCounts(select: Sql): Generator<KeyCount> {
     let groups = 0;
     for (const row of iterateStatement<KeyCount>(this.#db, select)) {
@@ -129,7 +133,7 @@ export class RowReader {
     }
   }
 
-  /** The parsed document if the filter accepts it. */
+  /** Returns the parsed document if the filter accepts it. */
   accept(doc: string): JsonObject | undefined {
     this.#charsSinceCheck += doc.length;
     if (this.#charsSinceCheck >= CHARS_BETWEEN_CHECKS) this.check();
@@ -143,7 +147,7 @@ export class RowReader {
     return liveRows(this.#db, source);
   }
 
-  /** The one row of a SELECT. */
+  /** Returns the only row of a SELECT. */
   get<T>(select: Sql): T | undefined {
     return getRow<T>(this.#db, select);
   }
@@ -155,7 +159,7 @@ export class RowReader {
   }
 }
 
-/** The row, if it is what was stored. @throws DamagedRowError */
+/** Returns the row, if its text is what was stored. @throws DamagedRowError */
 export function sound<R extends Row>(row: R): R {
   if (checksumOf(row.doc) === row.doc_sum) return row;
   throw new DamagedRowError(row.no);

@@ -2,9 +2,9 @@
 import { BOUND, type Sql, type SqlValue } from "./sql-superset.ts";
 
 export interface RowSource {
-  /** The collection; undefined is one that nothing was ever written to. */
+  /** The collection; undefined for one to which nothing was ever written. */
   readonly collectionId: number | undefined;
-  /** The indexes of the collection, by path. Absent: whoever reads looks for them in the database. */
+  /** The indexes of the collection, by path. Absent: the code that reads looks them up in the database. */
   readonly indexes?: ReadonlyMap<string, number> | undefined;
 }
 
@@ -15,14 +15,14 @@ export function rowsOf(collectionId: number, indexes?: ReadonlyMap<string, numbe
 
 export const NO_ROWS: RowSource = { collectionId: undefined, indexes: new Map() };
 
-/** What is read of a row whose text is wanted: with its number and checksum, so that a damaged one is noticed and named. */
+/** What is read of a row whose text is wanted: also its number and checksum, so that a damaged row is noticed and named. */
 export const ROW_COLUMNS = "no, doc, doc_sum";
 
 export interface SelectParts {
   readonly columns: string;
   /**
-   * The number of the index that gives the rows. Its columns are key, rid (the record's id) and row (its number); those of
-   * `rows` are there as well, unless `keysOnly`.
+   * The number of the index from which the rows come. Its columns are key, rid (the record's id) and row (its number); the
+   * columns of `rows` are there as well, unless `keysOnly`.
    */
   readonly index?: number | undefined;
   readonly keysOnly?: boolean | undefined;
@@ -31,10 +31,10 @@ export interface SelectParts {
   readonly limit?: { readonly limit: number; readonly offset: number } | undefined;
 }
 
-/** Where a bare parameter stands here, SQLite plans the statement anew each time it is bound. */
+/** With a bare parameter here, SQLite would plan the statement anew each time it is bound. */
 const LIMITED = "LIMIT ?+0 OFFSET ?+0";
 
-/** One SELECT over a source. */
+/** Builds one SELECT over a source. */
 export function selectFrom(source: RowSource, parts: SelectParts): Sql {
   const { columns, conditions, orderBy, limit } = parts;
   const from = fromOf(source, parts);
@@ -49,12 +49,12 @@ export function selectFrom(source: RowSource, parts: SelectParts): Sql {
   return { text: text.filter((part) => part !== "").join(" "), params };
 }
 
-/** The numbers of the rows of a source that are not live: what was deleted, or only touched. There is an index of them. */
+/** Selects the numbers of the rows of a source that are not live (deleted, or only touched), from an index of them. */
 export function notLive({ collectionId }: RowSource): Sql {
   return { text: "SELECT no FROM rows WHERE collectionId = ? AND state <> 1", params: [collectionId ?? -1] };
 }
 
-/** The numbers of the live rows by id, from indexes alone. */
+/** Selects the numbers of the live rows by id, from indexes alone. */
 export function numbersById(source: RowSource, descending: boolean, limit: number, offset: number): Sql {
   const dead = notLive(source);
   const order = descending ? "id DESC" : "id";
@@ -73,7 +73,7 @@ interface From {
 function fromOf({ collectionId }: RowSource, { index, keysOnly }: SelectParts): From {
   if (collectionId === undefined) return { table: "rows", where: "0", params: [] };
   if (index === undefined) return { table: "rows", where: "collectionId = ? AND state = 1", params: [collectionId] };
-  // CROSS JOIN keeps the order of the tables: SQLite has no statistics to choose a better one by.
+  // CROSS JOIN keeps the order of the tables: SQLite has no statistics with which to choose a better one.
   const table = keysOnly ? "query_keys" : "query_keys CROSS JOIN rows ON no = row";
   return { table, where: `idx = ${BOUND}`, params: [index] };
 }

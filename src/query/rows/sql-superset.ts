@@ -1,7 +1,7 @@
 /**
- * Filters as SQL. For every filter two conditions over a row are made: `may`, which holds for every document that the
- * exact matcher accepts (a superset), and `sure`, which holds only for such documents (a subset). Where both are the
- * same the SQL is exact. Values are bound; only checked paths and constants become text.
+ * Writes filters as SQL. Every filter becomes two conditions over a row: `may` holds for every document that the exact matcher
+ * accepts (a superset), and `sure` holds only for such documents (a subset). Where the two are the same, the SQL is exact. Values
+ * are bound; only checked paths and constants become text.
  */
 import type { RE2JS } from "re2js";
 import type { Json } from "../../protocol/json.ts";
@@ -24,7 +24,7 @@ export interface SqlFilter {
   readonly sure: Sql;
   /** `may` and `sure` are the same: LIMIT and COUNT may be pushed down. */
   readonly exact: boolean;
-  /** Whether the conditions name columns of `rows`; false if a key that is kept is all they need. */
+  /** Whether the conditions name columns of `rows`; false if they need only a kept key. */
   readonly needsRow: boolean;
 }
 
@@ -36,7 +36,7 @@ const TRUE: Sql = { text: "1", params: [] };
 /** True of no row. */
 export const NONE: Sql = { text: "0", params: [] };
 
-/** A bare parameter that something equals in a join makes SQLite plan the statement anew each time it is run. */
+/** A bare parameter that is compared for equality in a join makes SQLite plan the statement anew each time it is run. */
 export const BOUND = "+?";
 
 interface Bounds {
@@ -48,8 +48,8 @@ const UNKNOWN: Bounds = { may: TRUE, sure: NONE };
 const NEVER: Bounds = { may: NONE, sure: NONE };
 
 /**
- * Compiles a filter over rows with the columns `id` and `doc`; the key of the path `kept` is that of `query_keys`, which
- * has to have one entry a row there: no arrays. `key` is that key as far as it is known.
+ * Compiles a filter over rows with the columns `id` and `doc`. The key of the path `kept` is read from `query_keys`, which must
+ * have exactly one entry a row for that path: no arrays. `key` says what is known about that key.
  */
 export function filterToSql(filter: Filter, kept?: string, key: KeyColumn = KEPT_KEY): SqlFilter {
   const scope: Scope = { kept, key, needsRow: false };
@@ -81,7 +81,7 @@ function join(parts: readonly Sql[], word: string, neutral: Sql, absorbing: Sql)
 function negate(part: Sql): Sql {
   if (part.text === "1") return NONE;
   if (part.text === "0") return TRUE;
-  // A NULL key makes a comparison NULL, which is no match: its negation is one.
+  // A NULL key makes a comparison NULL, which is no match; the negation must then be a match.
   return { text: `(${part.text}) is not true`, params: part.params };
 }
 
@@ -123,7 +123,7 @@ function toBounds(filter: Filter, scope: Scope): Bounds {
   }
 }
 
-/** `id` is a column: always a string, the same as the document's. */
+/** `id` is a column: it is always a string, and the same as in the document. */
 export function isIdPath(path: string): boolean {
   return path === "id";
 }
@@ -135,7 +135,7 @@ export function namesIds(filter: Filter): boolean {
   return filter.condition.op === "eq" || filter.condition.op === "in";
 }
 
-/** What a filter demands of ids: where in their order its matches lie. Nothing else is asked of a row by it. */
+/** Returns what a filter demands of ids: where its matches lie in the order of ids. It tests nothing else of a row. */
 export function idConditions(filter: Filter): Sql {
   if (filter.kind === "and") return conjoin(filter.filters.map(idConditions));
   if (filter.kind !== "field" || !isIdPath(filter.path.text)) return TRUE;
@@ -178,7 +178,7 @@ interface KeyTest extends Bounds {
   readonly ranges: readonly Sql[];
 }
 
-/** A condition as a test of the key; undefined where the key says nothing about it. Opaque keys always may match. */
+/** Writes a condition as a test of the key; undefined where the key says nothing about it. Opaque keys may always match. */
 export function keyTestOf(condition: Condition, key: KeyColumn): KeyTest | undefined {
   switch (condition.op) {
     case "eq":
@@ -199,12 +199,12 @@ export function keyTestOf(condition: Condition, key: KeyColumn): KeyTest | undef
     case "elemMatchDocument":
     case "elemMatchValue":
     case "exists":
-      // What the key says of these keeps out little: reading it would cost more than the rows it saves.
+      // For these the key excludes few rows: reading the key would cost more than the rows it saves.
       return undefined;
   }
 }
 
-/** Seekable ranges of the type classes in the key's order. */
+/** The ranges of the type classes in the order of keys, written so that SQLite can seek to them. */
 const CLASS_RANGES = {
   number: (key: KeyColumn): Sql => ({ text: bounded(`${key.text} < ''`, key.isNotNull), params: [] }),
   string: ({ text }: KeyColumn): Sql => ({ text: `(${text} >= '' and ${text} < x'')`, params: [] }),
@@ -212,7 +212,7 @@ const CLASS_RANGES = {
   date: ({ text }: KeyColumn): Sql => ({ text: `(${text} >= x'20' and ${text} < x'21')`, params: [] }),
 } as const;
 
-/** `arrays`: arrays as a whole may match, not by their elements. */
+/** `arrays`: arrays may match as a whole, not by their elements. */
 function withOpaque(key: KeyColumn, ranges: readonly Sql[], sure: Sql, arrays = false): KeyTest {
   const rest = arrays ? orArray(key) : { text: `${key.text} = ${OPAQUE}`, params: [] };
   const all = key.isPlain ? ranges : [...ranges, rest];
@@ -223,7 +223,7 @@ function isArray(key: KeyColumn): Sql {
   return { text: `${key.text} = ${ARRAY}`, params: [] };
 }
 
-/** The two are the greatest keys. */
+/** ARRAY and OPAQUE are the two greatest keys. */
 function orArray(key: KeyColumn): Sql {
   return { text: `${key.text} >= ${ARRAY}`, params: [] };
 }
@@ -256,7 +256,7 @@ function listTest(values: readonly Json[], key: KeyColumn): KeyTest | undefined 
   return { ranges, may: disjoin(ranges), sure };
 }
 
-/** A regex that begins with a plain text matches only strings that do. */
+/** A regex that begins with a plain text matches only strings that begin with that text. */
 function prefixTest(regex: RE2JS, key: KeyColumn): KeyTest | undefined {
   const { prefix } = literalsOf(regex);
   if (prefix === undefined) return undefined;
@@ -287,7 +287,7 @@ function bounded(range: string, bound: string | undefined): string {
   return bound === undefined ? range : `(${range} and ${bound})`;
 }
 
-/** Where the operand's class begins in the key's order. */
+/** Where the operand's class begins in the order of keys. */
 function lowerBound(value: Json, { text, isNotNull }: KeyColumn): string | undefined {
   if (typeof value === "number") return isNotNull;
   if (typeof value === "string") return `${text} >= ''`;
@@ -301,9 +301,9 @@ function upperBound(value: Json): string {
   return typeof value === "boolean" ? "<= x'11'" : "< x'21'";
 }
 
-/** A non-null value as its key; `opaque` if only opaque keys can match it, `unknown` if its key cannot be said. */
+/** Returns the key of a non-null value; `opaque` if only opaque keys can match it, `unknown` if its key cannot be written. */
 export function keyOperand(value: Json): Sql | "opaque" | "unknown" {
-  // JSON can say 1e999, which no record holds, and -1e999 is how the kept key of null looks.
+  // JSON text may hold 1e999, which no record holds, and -1e999 would equal the kept key of null.
   if (typeof value === "number") return Number.isFinite(value) ? { text: BOUND, params: [value] } : "unknown";
   // A lone surrogate becomes U+FFFD when bound.
   if (typeof value === "string") return value.isWellFormed() ? { text: BOUND, params: [value] } : "unknown";

@@ -1,16 +1,14 @@
-/** Prepared statements by their text, a bounded number a connection: preparing one costs more than a read by id. */
+/** Keeps prepared statements by their text, a bounded number per connection: preparing one costs more than a read by id. */
 import type { Database, Statement } from "bun:sqlite";
 import type { Sql } from "./sql-superset.ts";
 
 const MAX_STATEMENTS = 128;
-/** Longer texts carry lists of values and hardly ever come twice. */
+/** Longer texts hold lists of values and hardly ever come twice. */
 const MAX_TEXT_CHARS = 8_000;
 
 const idleByDatabase = new WeakMap<Database, Map<string, Statement>>();
 
-/**
- * Runs `use` with the statement of a text. A statement has one cursor, so while it is used it is out of the cache.
- */
+/** Runs `use` with the prepared statement of a text. A statement has only one cursor, so it is out of the cache while in use. */
 export function useStatement<T>(db: Database, text: string, use: (statement: Statement) => T): T {
   const statement = take(db, text);
   try {
@@ -25,7 +23,7 @@ export function getRow<T>(db: Database, { text, params }: Sql): T | undefined {
   return useStatement(db, text, (statement) => (statement.get(...params) as T | null) ?? undefined);
 }
 
-/** The rows of a SELECT, one by one. Reading may stop at any row. */
+/** Yields the rows of a SELECT one by one. The caller may stop at any row. */
 export function* iterateStatement<T>(db: Database, { text, params }: Sql): Generator<T> {
   const statement = take(db, text);
   try {
@@ -35,7 +33,7 @@ export function* iterateStatement<T>(db: Database, { text, params }: Sql): Gener
   }
 }
 
-/** Closes a connection; with its statements, for the file stays open as long as one of them is left. */
+/** Closes a connection together with its statements, because the file stays open as long as one of them is left. */
 export function closeWithStatements(db: Database): void {
   for (const statement of idleByDatabase.get(db)?.values() ?? []) statement.finalize();
   idleByDatabase.delete(db);

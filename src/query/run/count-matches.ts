@@ -1,4 +1,4 @@
-/** How many rows match: those SQL is sure of are counted there, the others by the matcher. */
+/** Counts the rows that match: SQL counts those it is sure of, the matcher decides the others. */
 import type { KeyRange } from "../plan/key-ranges.ts";
 import { countKeys } from "../plan/key-window.ts";
 import { type NarrowIndex, type QueryPlan, selectNarrow } from "../plan/query-plan.ts";
@@ -10,7 +10,7 @@ export function countMatches(reader: RowReader, source: RowSource, plan: QueryPl
   return countByKeys(reader, plan) ?? countByRows(reader, source, plan);
 }
 
-/** Where the indexes say all of the filter, no row is looked at. */
+/** Where the indexes express all of the filter, no row is read. */
 function countByKeys(reader: RowReader, { exact, narrow }: QueryPlan): number | undefined {
   if (!exact || exact.length === 0) return undefined;
   const first = exact.find(({ path }) => path === narrow?.path);
@@ -27,14 +27,14 @@ function countByRows(reader: RowReader, source: RowSource, { narrow, sql }: Quer
   return countInOnePass(reader, source, may, sure);
 }
 
-/** Both halves step through the range of an index, which costs little. */
+/** Both halves step through the range of an index, which is cheap. */
 function countInRange(
   reader: RowReader,
   source: RowSource,
   { no: index, sql: { may, sure, exact, needsRow } }: NarrowIndex,
   range: KeyRange,
 ): number {
-  // The range is all there is to the filter: whatever lies in it matches.
+  // The range expresses the whole filter: everything in it matches.
   if (sameSql(range.meets ?? range, sure))
     return count(
       reader,
@@ -51,7 +51,7 @@ function countInRange(
   return total + countEach(reader, [selectFrom(source, { columns: ROW_COLUMNS, index, conditions })]);
 }
 
-/** The rows that the matcher accepts, one by one. */
+/** Counts the rows that the matcher accepts, one by one. */
 function countEach(reader: RowReader, selects: readonly Sql[]): number {
   let total = 0;
   for (const select of selects) for (const _ of reader.matching(select)) total++;
@@ -62,7 +62,9 @@ function count(reader: RowReader, select: Sql): number {
   return reader.get<{ n: number }>(select)?.n ?? 0;
 }
 
-/** Without an index every row is read anyway, so it is read once: only what SQL is not sure of comes with its text. */
+/**
+ * Without an index every row is read anyway, so it is read only once; a row comes with its text only where SQL is not sure of it.
+ */
 function countInOnePass(reader: RowReader, source: RowSource, may: Sql, sure: Sql): number {
   const columns = `no, CASE WHEN ${sure.text} THEN NULL ELSE doc END AS doc, doc_sum`;
   const { text, params } = selectFrom(source, { columns, conditions: [may] });

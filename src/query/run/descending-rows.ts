@@ -1,6 +1,6 @@
 /**
- * Matches in the descending order of an index, ties by id ascending, without sorting: an index read backwards gives
- * ties by id descending, so short runs of ties are turned round and long ones read again forwards.
+ * Gives matches in the descending order of an index, with ties by id ascending, without sorting. An index read backwards gives
+ * ties by id descending, so short runs of ties are reversed in memory and long ones are read again forwards.
  */
 
 import type { PathIndex } from "../plan/query-plan.ts";
@@ -15,10 +15,10 @@ export interface SortedRow {
   readonly entry: SortEntry;
 }
 
-/** Ties held to be turned round; a run of so many is read forwards instead. */
+/** How many ties are held in order to be reversed; a run of this many is read forwards instead. */
 const MAX_TURNED = 64;
 
-/** The matches whose key is not opaque. `may` narrows what is read; the reader's filter decides. */
+/** Yields the matches whose key is not opaque. `may` narrows what is read; the reader's filter decides. */
 export function* rowsDescending(
   reader: RowReader,
   source: RowSource,
@@ -31,7 +31,7 @@ export function* rowsDescending(
   const sort = [sortKey];
   const compareKeys = compareEntries(sort);
   const sorted = ({ doc, parsed }: MatchedRow): SortedRow => ({ doc, entry: toSortEntry(sort, parsed) });
-  // Below arrays and opaque keys, which are the greatest, and above null, which comes last.
+  // Starts below arrays and opaque keys, which are the greatest, and ends above null, which comes last.
   const low: Sql = span?.low ?? { text: `${key} > -9e999`, params: [] };
   const isTie = (a: SortEntry, b: SortEntry) => compareKeys({ ...a, id: "" }, { ...b, id: "" }) === 0;
   const forwards = (condition: Sql) =>
@@ -59,7 +59,7 @@ export function* rowsDescending(
       if (tie && !isTie(tie.entry, next.entry)) yield* ties.splice(0).reverse();
       ties.push(next);
       if (ties.length < MAX_TURNED) continue;
-      // The key is named by its row: a string that is not well-formed would not survive being read and bound.
+      // The statement takes the key from its row: a string that is not well-formed would be altered by reading and binding it.
       const same = `(SELECT ${indexKeySql(path)} FROM rows WHERE no = ?)`;
       for (const each of forwards({ text: `${key} = ${same}`, params: [row.no] })) yield sorted(each);
       below = { text: `${key} < ${same}`, params: [row.no] };
@@ -67,7 +67,7 @@ export function* rowsDescending(
     }
     if (!below) yield* ties.reverse();
   }
-  // Nothing compares with null.
+  // No comparison matches null, so the rows without a value are left out.
   if (span) return;
   for (const row of forwards({ text: KEPT_KEY.isNull, params: [] })) yield sorted(row);
 }

@@ -1,6 +1,6 @@
 /**
- * A snapshot query over stored rows: SQL narrows, the exact matcher decides, a bounded heap keeps what the window
- * needs. Stored texts are returned untouched. Works on a read-only connection, in a Worker as well.
+ * Runs a snapshot query over stored rows: SQL narrows, the exact matcher decides, and a bounded heap keeps what the window needs.
+ * Stored texts are returned unchanged. It works on a read-only connection, in a Worker as well.
  */
 import type { Database } from "bun:sqlite";
 import type { Filter } from "../filter/filter-types.ts";
@@ -19,15 +19,15 @@ import { inSnapshot } from "./snapshot.ts";
 export interface QueryRequest {
   readonly filter: Filter;
   readonly sort: readonly SortKey[];
-  /** Records wanted; absent, 0 or negative is all of them. */
+  /** How many records are wanted; absent, 0 or negative means all. */
   readonly limit?: number | undefined;
-  /** Matches skipped; 0 and negative are none. */
+  /** How many matches are skipped; 0 and negative mean none. */
   readonly offset?: number | undefined;
   readonly includeTotal?: boolean | undefined;
-  /** Asked every thousand rows; yes ends the query with server.unavailable. */
+  /** Called every thousand rows; when it returns true, the query ends with server.unavailable. */
   readonly shouldStop?: (() => boolean) | undefined;
   /**
-   * Rows read in the order of an index are all matched here, so that `shouldStop` is asked in time: SQLite would pass over
+   * Matches all rows here that are read in the order of an index, so that `shouldStop` is called in time: SQLite would pass over
    * any number of rows that cannot match in one step.
    */
   readonly everyRow?: boolean | undefined;
@@ -39,7 +39,7 @@ export interface QueryStats {
   /** Rows among them that the matcher accepted; without includeTotal reading may stop early. */
   readonly matches: number;
   readonly ms: number;
-  /** The path whose index gave the rows. */
+  /** The path whose index the rows came from. */
   readonly index?: string;
 }
 
@@ -53,8 +53,8 @@ export interface QueryResult {
 }
 
 /**
- * Runs a query on one snapshot. Without a sort records come by id ascending. A plan may be given where one was made just
- * before, on the same connection.
+ * Runs a query on one snapshot. Without a sort, records come by id ascending. The caller may pass the plan that it made just
+ * before on the same connection. Errors: server.unavailable when `shouldStop` returns true.
  */
 export function runQuery(db: Database, source: RowSource, request: QueryRequest, plan?: QueryPlan): QueryResult {
   return inSnapshot(db, () => answer(db, source, request, plan ?? planRequest(db, source, request)));
@@ -65,7 +65,7 @@ export function planRequest(db: Database, source: RowSource, request: QueryReque
   return planQuery(db, source, { filter, sort, window: windowOf(request), ...(limit > 0 ? { limit } : {}) });
 }
 
-/** How many matches have to be found until the last of those wanted; Infinity is all. */
+/** Returns how many matches have to be found to reach the last one wanted; Infinity means all. */
 export function windowOf({ limit = 0, offset = 0 }: Pick<QueryRequest, "limit" | "offset">): number {
   return limit > 0 ? limit + Math.max(0, offset) : Number.POSITIVE_INFINITY;
 }
@@ -94,7 +94,7 @@ function answer(db: Database, source: RowSource, request: QueryRequest, plan: Qu
 
 const ALL: Sql = { text: "1", params: [] };
 
-/** `total` is there when finding the window saw every match. */
+/** `total` is set when finding the window went over every match. */
 interface Window {
   readonly records: string[];
   readonly total?: number;
@@ -123,7 +123,7 @@ class WindowFinder {
     const { access } = this.#plan;
     if (access.kind !== "byKeys") return this.#findRows(access, offset, limit);
     const rows = findRows(this.#reader, access.keys, offset, limit);
-    // The matches lie elsewhere than was thought: the way that would have been taken without these indexes ends sooner.
+    // Undefined means that the matches are elsewhere than was estimated: the way without these indexes then ends sooner.
     return rows ? { records: this.#reader.docs(rows) } : this.#findRows(access.instead, offset, limit);
   }
 
@@ -154,13 +154,15 @@ class WindowFinder {
     return this.#fill(this.#reader.matching(selectFrom(this.#source, parts)), offset, limit);
   }
 
-  /** A page far into the order of ids, where everything matches: only its own rows are read. */
+  /** A page far into the order of ids, where everything matches: reads only the rows of the page. */
   #pageById(descending: boolean, offset: number, limit: number): Window {
     const numbers = this.#reader.entries<{ no: number }>(numbersById(this.#source, descending, limit, offset));
     return { records: this.#reader.docs([...numbers].map(({ no }) => no)) };
   }
 
-  /** The same with an end: rows that do not match are passed here, not within SQLite, so that they are counted. */
+  /**
+   * Reads in the order of ids with a bound: this loop passes the rows that do not match, not SQLite, so that they are counted.
+   */
   #walkById(
     descending: boolean,
     { rows: atMost, keys }: { readonly rows: number; readonly keys: KeyWindow },
@@ -184,13 +186,13 @@ class WindowFinder {
     return { records, total: seen };
   }
 
-  /** All of the entries, however many they are. */
+  /** Reads all of the entries, however many they are. */
   #windowByKeys(keys: KeyWindow, offset: number, limit: number): Window {
     const rows = findRows(this.#reader, { ...keys, giveUpAfter: Number.POSITIVE_INFINITY }, offset, limit) ?? [];
     return { records: this.#reader.docs(rows) };
   }
 
-  /** Takes matches that come in order until the window is full. */
+  /** Takes matches that come in order, until the window is full. */
   #fill(matches: Iterable<{ readonly doc: string }>, offset: number, limit: number): Window {
     const records: string[] = [];
     let seen = 0;
@@ -202,7 +204,7 @@ class WindowFinder {
     return { records, total: seen };
   }
 
-  /** Everything that may match goes through a heap that keeps offset + limit of it. */
+  /** Puts everything that may match through a heap that keeps offset + limit of it. */
   #windowByHeap(access: PlainAccess, offset: number, limit: number): Window {
     const { sql } = this.#plan;
     const columns = ROW_COLUMNS;
@@ -226,8 +228,8 @@ class WindowFinder {
   }
 
   /**
-   * The index on the first sort path gives the order of all keys but arrays and opaque ones. Those are matched and sorted
-   * beside it, and the two are merged.
+   * The index on the first sort path gives the order of all keys except arrays and opaque ones. The rows of those are matched and
+   * sorted separately, and the two sequences are merged.
    */
   #windowBySort(index: PathIndex, offset: number, limit: number): Window {
     const wanted = offset + limit;
@@ -240,11 +242,11 @@ class WindowFinder {
     ))
       opaque.offer({ doc, entry: toSortEntry(this.#sort, parsed) });
     const window = this.#fill(this.#merge(this.#inOrder(index, may, wanted), opaque.drain()), offset, limit);
-    // A heap that was bounded has dropped matches, so the merge has not seen them all.
+    // A bounded heap has dropped matches, so the merge has not seen them all.
     return Number.isFinite(wanted) ? { records: window.records } : window;
   }
 
-  /** The matches whose key is not opaque, in order. An index gives ties by id ascending for nothing, forwards. */
+  /** Yields the matches whose key is not opaque, in order. Read forwards, an index gives ties by id ascending at no cost. */
   #inOrder(index: PathIndex, may: Sql, wanted: number): Iterable<Found> {
     const [first, second] = this.#sort;
     if (first?.descending && !second) return rowsDescending(this.#reader, this.#source, index, first, may);
@@ -264,7 +266,7 @@ class WindowFinder {
     for (const { doc, parsed } of this.#reader.matching(select)) yield { doc, entry: toSortEntry(this.#sort, parsed) };
   }
 
-  /** Rows ordered by the first key alone: each run of equal first values is put into the full order. */
+  /** Rows come ordered by the first key alone; each run of equal first values is sorted into the full order. */
   *#tiesSorted(select: Sql, wanted: number): Generator<Found> {
     const [first] = this.#sort;
     const compareFirst = compareEntries(first ? [first] : []);

@@ -1,12 +1,12 @@
-/** All matches by id ascending, as a pipeline reads them. */
+/** Streams all matches by id ascending, as a pipeline reads them. */
 import type { NarrowIndex } from "../plan/query-plan.ts";
 import type { MatchedRow, RowReader } from "../rows/row-reader.ts";
 import { ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import type { Sql } from "../rows/sql-superset.ts";
 
 /**
- * Streams the rows that `may` lets through and the reader's filter accepts. Nothing but the current row is held; where
- * an index narrows, SQLite sorts the ids of its candidates.
+ * Streams the rows that `may` lets through and the reader's filter accepts. Only the current row is held in memory; where an
+ * index narrows, SQLite sorts the ids of its candidates.
  */
 export function streamMatches(
   reader: RowReader,
@@ -24,7 +24,7 @@ export function streamMatches(
       conditions: [range],
     }),
   );
-  // Where a row may be met twice, each SELECT is made distinct as well.
+  // Where a row may come twice, each SELECT is made distinct as well.
   const union = narrow.hasArrays ? " UNION " : " UNION ALL ";
   return reader.matchingNumbers({
     text: `${parts.map(({ text }) => text).join(union)} ORDER BY rid`,

@@ -2,9 +2,9 @@ import type { Json, JsonObject } from "../../protocol/json.ts";
 import { instantOf, isCanonicalInstant, isDateShaped, toInstant } from "./instant.ts";
 
 /**
- * The value with every well-formed instant inside it (`{$date}` with RFC 3339 text or Unix milliseconds) in the form
- * that records hold: UTC with milliseconds. What looks like an instant and is none stays as it is. A value without
- * instants is given back itself.
+ * Returns the value with every well-formed instant inside it (`{$date}` with RFC 3339 text or Unix milliseconds) in the form that
+ * records hold: UTC with milliseconds. An object that looks like an instant but is none stays as it is. A value without instants
+ * is returned itself, not copied.
  */
 export function canonicalInstants(value: Json): Json {
   if (typeof value !== "object" || value === null) return value;

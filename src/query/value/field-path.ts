@@ -1,4 +1,4 @@
-/** Dotted paths into documents, walked as MongoDB's matcher does: through arrays of objects, digits as indexes. */
+/** Walks dotted paths into documents as MongoDB's matcher does: through arrays of objects, with digits as array indexes. */
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { instantOf } from "./instant.ts";
 
@@ -7,7 +7,7 @@ export interface FieldPath {
   readonly segments: readonly string[];
 }
 
-/** Whether a candidate value satisfies a condition; `undefined` is a path that leads nowhere. */
+/** Whether a candidate value satisfies a condition; `undefined` stands for a path that leads nowhere. */
 export type ValueTest = (value: Json | undefined) => boolean;
 
 const ARRAY_INDEX = /^(?:0|[1-9]\d{0,8})$/;
@@ -16,12 +16,15 @@ export function toFieldPath(text: string): FieldPath {
   return { text, segments: text.split(".") };
 }
 
-/** The array index a segment names, or -1. `01` is a key, never an index. */
+/** Returns the array index that a segment names, or -1. `01` is a key, never an index. */
 export function arrayIndexOf(segment: string): number {
   return ARRAY_INDEX.test(segment) ? Number(segment) : -1;
 }
 
-/** An own property; never anything inherited, so that `__proto__` and `constructor` are plain keys, nor the inside of a date. */
+/**
+ * Returns an own property. It never returns anything inherited, so that `__proto__` and `constructor` are plain keys, nor
+ * anything from inside a date.
+ */
 export function ownValue(object: JsonObject, key: string): Json | undefined {
   if (!Object.hasOwn(object, key)) return undefined;
   return key === "$date" && instantOf(object) !== undefined ? undefined : object[key];
@@ -33,8 +36,9 @@ export function isSubdocument(value: Json | undefined): value is JsonObject {
 }
 
 /**
- * Compiles "some value at the path satisfies `test`". With `elements` a final array offers its elements besides
- * itself (an array reached by an index offers only itself). Takes a document or, for a path of no segments, a value.
+ * Compiles "some value at the path satisfies `test`". With `elements`, an array at the end of the path offers its elements
+ * besides itself (an array reached by an index offers only itself). The result takes a document or, for a path of no segments, a
+ * value.
  */
 export function compilePathTest(path: FieldPath, test: ValueTest, elements: boolean): (value: Json) => boolean {
   const { segments } = path;
@@ -65,7 +69,7 @@ function some(values: readonly Json[], test: ValueTest): boolean {
   return false;
 }
 
-/** `root`: `value` is the document itself, so that an array (inside `$elemMatch`) is read by its indexes alone. */
+/** `root`: `value` is the document itself, so an array (inside `$elemMatch`) is read by its indexes alone. */
 function walk(
   value: Json | undefined,
   segments: readonly string[],

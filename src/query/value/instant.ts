@@ -4,15 +4,15 @@
  */
 import type { Json, JsonObject } from "../../protocol/json.ts";
 
-/** 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: the years RFC 3339 can write. */
+/** 0000-01-01T00:00:00.000Z and 9999-12-31T23:59:59.999Z: the years that RFC 3339 can write. */
 const MIN_MS = -62_167_219_200_000;
 const MAX_MS = 253_402_300_799_999;
 
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
 
 /**
- * Unix milliseconds of an RFC 3339 § 5.6 date-time, or undefined. Digits beyond the millisecond are cut off; leap
- * seconds (`:60`) are not taken.
+ * Returns the Unix milliseconds of an RFC 3339 § 5.6 date-time, or undefined. Digits beyond the millisecond are cut off; leap
+ * seconds (`:60`) are not accepted.
  */
 export function parseRfc3339(text: string): number | undefined {
   const found = RFC3339.exec(text);
@@ -38,10 +38,10 @@ export function parseRfc3339(text: string): number | undefined {
 
 const CANONICAL = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
 
-/** Whether a `$date` holds the canonical form already: what `toInstant` makes of its instant. */
+/** Whether a `$date` already holds the canonical form: what `toInstant` makes of its instant. */
 export function isCanonicalInstant(date: unknown): boolean {
   if (typeof date !== "string" || date.length !== 24) return false;
-  if (CANONICAL.test(date)) return true; // days that every month has
+  if (CANONICAL.test(date)) return true; // every month has these days
   const ms = parseRfc3339(date);
   return ms !== undefined && toInstant(ms).$date === date;
 }
@@ -51,13 +51,15 @@ export function isInstantMs(ms: number): boolean {
   return Number.isInteger(ms) && ms >= MIN_MS && ms <= MAX_MS;
 }
 
-/** Unix milliseconds of what stands inside `$date`: an RFC 3339 string or whole Unix milliseconds. */
+/**
+ * Returns the Unix milliseconds of the value inside `$date`: an RFC 3339 string or whole Unix milliseconds; otherwise undefined.
+ */
 export function parseInstant(value: unknown): number | undefined {
   if (typeof value === "string") return parseRfc3339(value);
   return typeof value === "number" && isInstantMs(value) ? value : undefined;
 }
 
-/** Unix milliseconds of a `{$date}` value; undefined for everything that is not a well-formed one. */
+/** Returns the Unix milliseconds of a well-formed `{$date}` value; undefined for everything else. */
 export function instantOf(value: Json | undefined): number | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
   if (!isDateShaped(value)) return undefined;
@@ -74,13 +76,13 @@ export function isDateShaped(value: JsonObject): boolean {
   return found;
 }
 
-/** The canonical form, UTC with milliseconds. `ms` must satisfy `isInstantMs`. */
+/** Returns the canonical form, UTC with milliseconds. `ms` must satisfy `isInstantMs`. */
 export function toInstant(ms: number): { $date: string } {
   return { $date: new Date(ms).toISOString() };
 }
 
 function utcMs(year: number, month: number, day: number): number {
-  // Date.UTC takes years 0 to 99 for 1900 to 1999: count from 400 years later, a whole Gregorian cycle.
+  // Date.UTC reads the years 0 to 99 as 1900 to 1999, so this counts from 400 years later, a whole Gregorian cycle.
   return Date.UTC(year + 400, month - 1, day) - 400 * 365.2425 * 86_400_000;
 }
 

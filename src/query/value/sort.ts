@@ -1,4 +1,4 @@
-/** Sorting of records (QUERY-3): keys, the values they compare by, and the comparator with ids as the last word. */
+/** Sorts records (QUERY-3): the keys, the values that they compare by, and a comparator that decides ties by id. */
 import { svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -14,7 +14,7 @@ export interface SortKey {
 /** An empty array sorts before null. */
 const EMPTY_ARRAY = Symbol("empty array");
 
-/** A date whose instant is read once, not at every comparison. */
+/** A date whose instant is read once instead of at every comparison. */
 class DateKey {
   readonly ms: number;
   constructor(ms: number) {
@@ -24,14 +24,14 @@ class DateKey {
 
 type SortValue = Json | undefined | typeof EMPTY_ARRAY | DateKey;
 
-/** What a record sorts by: one value a key, then its id. Made once a record, compared often. */
+/** What a record sorts by: one value per key, then its id. It is made once per record and compared often. */
 export interface SortEntry {
   readonly values: readonly SortValue[];
   readonly id: string;
 }
 
 /**
- * Parses `sort`: an array of dotted paths, `-` in front descends. Absent is no order.
+ * Parses `sort`: an array of dotted paths; a `-` in front means descending. Absent means no order.
  * @throws SvcError request.schema for a wrong type, request.invalid_field for an empty path or more than 32 keys
  */
 export function parseSort(input: unknown): SortKey[] {
@@ -62,7 +62,10 @@ function invalidSort(reason: string) {
   return svcError("request.invalid_field", { field: "sort", reason }, reason);
 }
 
-/** Orders whole records. Where many are compared, make their entries once (`toSortEntry`) and use `compareEntries`. */
+/**
+ * Returns a comparator of whole records. Where many are compared, make their entries once (`toSortEntry`) and use
+ * `compareEntries`.
+ */
 export function makeComparator(keys: readonly SortKey[]): (a: JsonObject, b: JsonObject) => number {
   const compare = compareEntries(keys);
   return (a, b) => compare(toSortEntry(keys, a), toSortEntry(keys, b));
@@ -95,7 +98,7 @@ function toSortValue(value: Json | undefined): SortValue {
   return ms === undefined ? value : new DateKey(ms);
 }
 
-/** The least value the path leads to when ascending, the greatest when descending. */
+/** Returns the least value to which the path leads when ascending, the greatest when descending. */
 function sortValueOf(key: SortKey, doc: JsonObject): SortValue {
   const { segments } = key.path;
   const [first] = segments;
@@ -125,8 +128,8 @@ class Extreme {
 }
 
 /**
- * Offers every value the path leads to. Index keys, not the matcher, are the model: an array element in which the path
- * leads nowhere counts as missing, and a digit segment that hits an element means that element alone.
+ * Offers every value to which the path leads. It follows MongoDB's index keys, not its matcher: an array element in which the
+ * path leads nowhere counts as missing, and a digit segment that names an element means that element alone.
  */
 function collect(value: Json | undefined, segments: readonly string[], at: number, best: Extreme): void {
   if (at === segments.length) {

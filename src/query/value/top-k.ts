@@ -1,12 +1,12 @@
-/** The first k of a stream in sorted order, holding never more than k: a heap whose root is the worst one kept. */
+/** Keeps the first k of a stream in sorted order and never holds more than k: a heap whose root is the worst item kept. */
 export interface TopK<T> {
-  /** Keeps `item` if it is among the first k so far. Returns what is not kept because of it: another one, or itself. */
+  /** Keeps `item` if it is among the first k so far. Returns the item that is dropped because of it: another one, or itself. */
   offer(item: T): T | undefined;
-  /** The kept items, ascending. The heap is spent afterwards. */
+  /** Returns the kept items, ascending. The heap cannot be used afterwards. */
   drain(): T[];
 }
 
-/** `k` may be Infinity: everything is kept and sorted once at the end. */
+/** `k` may be Infinity: everything is then kept and sorted once at the end. */
 export function createTopK<T>(k: number, compare: (a: T, b: T) => number): TopK<T> {
   const heap: T[] = [];
   const worst = () => heap[0] as T;

@@ -1,4 +1,4 @@
-/** A string that two values share exactly when they are equal in the value order: the key of groups and sets. */
+/** Makes a string that two values share exactly when they are equal in the value order: the key of groups and sets. */
 import type { Json } from "../../protocol/json.ts";
 import { instantOf } from "./instant.ts";
 
@@ -26,7 +26,7 @@ function compoundKey(value: Exclude<Json, null | boolean | number | string>): st
   return `o{${parts.join("")}}`;
 }
 
-/** Lengths in front keep neighbours apart whatever they contain. */
+/** The length in front keeps neighbours apart, whatever they contain. */
 function sized(text: string): string {
   return `${text.length}:${text}`;
 }

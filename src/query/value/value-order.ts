@@ -9,7 +9,7 @@ import { instantOf } from "./instant.ts";
 export const TYPE_CLASS = { null: 0, number: 1, string: 2, object: 3, array: 4, boolean: 5, date: 6 } as const;
 export type TypeClass = (typeof TYPE_CLASS)[keyof typeof TYPE_CLASS];
 
-/** The class of a value; `undefined` is a missing one and ranks with null. */
+/** Returns the class of a value; `undefined` stands for a missing one and ranks with null. */
 export function typeClassOf(value: Json | undefined): TypeClass {
   switch (typeof value) {
     case "number":
@@ -27,7 +27,10 @@ export function typeClassOf(value: Json | undefined): TypeClass {
   }
 }
 
-/** Negative, zero or positive. Objects compare key by key in their order: class, then name, then value. */
+/**
+ * Returns a negative number, zero or a positive one. Objects compare key by key in the order of their keys: class, then name,
+ * then value.
+ */
 export function compareValues(a: Json | undefined, b: Json | undefined): number {
   if (typeof a === "number" && typeof b === "number") return a < b ? -1 : a > b ? 1 : 0;
   if (typeof a === "string" && typeof b === "string") return compareStrings(a, b);
@@ -48,7 +51,7 @@ export function compareValues(a: Json | undefined, b: Json | undefined): number 
   }
 }
 
-/** Equality of this order: null and missing are equal, objects only with the same keys in the same order. */
+/** Equality in this order: null and missing are equal; objects are equal only with the same keys in the same order. */
 export function equalValues(a: Json | undefined, b: Json | undefined): boolean {
   return a === b || compareValues(a, b) === 0;
 }

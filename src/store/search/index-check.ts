@@ -4,13 +4,13 @@ import { openReader } from "../database.ts";
 import { type CutText, IndexDamagedError, placeOfUnit, type RawUnit, sumOfUnit, UNIT_COLUMNS } from "./index-store.ts";
 
 const BELOW = 2 ** 47;
-/** As the tokenizer `ascii` of FTS5 parts texts. */
+/** Splits texts as FTS5's tokenizer `ascii` does. */
 const TOKENS = /[0-9A-Za-z\u0080-\uffff]+/g;
 const COLUMNS = ["exact", "words", "place"] as const;
-/** Rows between two moments at which others get their turn. */
+/** How many rows are checked before others get their turn. */
 const ROWS_A_STEP = 500;
 
-/** One number for where all words stand, in whatever order they are met. */
+/** Sums the places of all words into one number that does not depend on their order. */
 function createWordSum() {
   let sum = 0;
   let lastTerm = "";
@@ -25,14 +25,14 @@ function createWordSum() {
 }
 
 /**
- * Compares all of an index with its own checksums, and its words with those that its units are cut into: FTS5 keeps no texts
- * here, and finds by itself only what is out of order. On one snapshot, over a connection of its own, a step at a time.
+ * Compares a whole index with its own checksums, and its words with those into which its units are cut: FTS5 keeps no texts here,
+ * and by itself finds only what is out of order. It reads one snapshot over a connection of its own, a step at a time.
  * @throws IndexDamagedError, or SQLite's own error
  */
 export function* checkIndex(path: string, cut: (text: string) => CutText): Generator<void, void> {
   const db = openReader(path);
   try {
-    db.exec("PRAGMA query_only = OFF"); // for a table in memory: the file was opened to be read alone
+    db.exec("PRAGMA query_only = OFF"); // allows a temporary table: the file itself is opened read-only
     db.exec("CREATE VIRTUAL TABLE temp.ft_terms USING fts5vocab(main, ft, instance)");
     db.exec("BEGIN");
     const due = yield* sumOfUnits(db, cut);
@@ -59,7 +59,7 @@ function* sumOfUnits(db: Database, cut: (text: string) => CutText): Generator<vo
   return words.value();
 }
 
-/** As that tokenizer does: letters of ASCII alone. */
+/** Lowers as that tokenizer does: ASCII letters only. */
 const lowered = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 const decoder = new TextDecoder();
 const textOf = (bytes: Uint8Array): string => decoder.decode(bytes);

@@ -1,13 +1,13 @@
 import type { Database } from "bun:sqlite";
 
-/** Raised when the tables below change; the index is then made anew. */
+/** Must be raised when the tables below change; indexes are then made anew. */
 export const INDEX_SCHEMA = 6;
 
 /**
- * One database a space. `units` is what can be found, `ft` its words, `embeddings` its meaning by the hash of the text.
- * Everything can be made anew from the space's own database. A unit comes from a source, (collectionId, row) there; row 0 stands
- * for a whole collection. vector: 0 is not embedded, 1 waits to be, 2 is, 3 cannot be. parts: how many vectors it has. hash: of
- * the text, once somebody asked for it to be embedded. sum: checksum of what does not change.
+ * Creates the tables of an index, one database for each space. `units` is what can be found, `ft` its words, and `embeddings` its
+ * meaning by the hash of the text. Everything can be made anew from the space's own database. A unit comes from a source there,
+ * (collectionId, row); row 0 stands for a whole collection. vector: 0 is not embedded, 1 waits to be, 2 is, 3 cannot be. parts:
+ * how many vectors it has. hash: of the text, once it was to be embedded. sum: checksum of what does not change.
  */
 export function createIndexTables(db: Database): void {
   db.exec(`
@@ -33,10 +33,10 @@ export function createIndexTables(db: Database): void {
   `);
 }
 
-/** Forgets everything that can be found; embeddings stay, for they belong to texts. */
+/** Removes everything that can be found; embeddings stay, because they belong to texts. */
 export function dropUnits(db: Database): void {
   db.exec("DROP TABLE IF EXISTS ft; DROP TABLE IF EXISTS units; DELETE FROM meta WHERE key <> 'model'");
-  // The module of the vectors' table may not be here to drop it: whoever has it does.
+  // This connection may lack the module that the vectors' table needs to be dropped; a connection that has it drops the table.
   db.exec("INSERT INTO meta(key, value) VALUES('vec', 'stale')");
   createIndexTables(db);
 }

@@ -22,20 +22,20 @@ export interface StoredUnit extends IndexUnit {
   readonly row: number;
 }
 
-/** What a text is found by: tokens joined by spaces, as UTF-8. Good until the next text is cut. */
+/** The tokens of a text, joined by spaces, as UTF-8. Valid until the next text is cut. */
 export interface CutText {
   readonly exact: Uint8Array;
   readonly words: Uint8Array;
 }
 
 export interface IndexStoreOptions {
-  /** Cuts texts; always the same for the same text and fingerprint. */
+  /** Cuts texts; the result is always the same for the same text and fingerprint. */
   readonly cut: (text: string) => CutText;
-  /** Of the way texts are cut and sources are read. */
+  /** Identifies the way texts are cut and sources are read. */
   readonly fingerprint: string;
 }
 
-/** Where a unit may stand; what is not said may be any. */
+/** Where a unit may be; a field that is absent allows any place. */
 export interface UnitPlace {
   readonly scopes?: readonly string[] | undefined;
   readonly objectId?: string | undefined;
@@ -61,24 +61,24 @@ export interface RawUnit {
   sum: number;
 }
 
-/** What lies in an index is not what was put there. It is made anew of the space. */
+/** The content of an index is damaged. The index is made anew from the space. */
 export class IndexDamagedError extends Error {
-  /** As SQLite says it of what it notices itself. */
+  /** The code that SQLite gives for damage that it notices itself. */
   readonly code = "SQLITE_CORRUPT";
   constructor(what: string) {
     super(`the search index is not what it was: ${what}`);
   }
 }
 
-/** Only one thread of ours writes; another program that holds the file is not waited for long. */
+/** Only one thread of this program writes; this is how long it waits for another program that holds the file. */
 const BUSY_MS = 500;
 export const UNIT_COLUMNS = "id, collectionId, row, object, dataset, record, chunk, scope, text, vector, sum";
-/** Stands between the parts of a key; no text of ours holds it. */
+/** Separates the parts of a key; none of the texts contains it. */
 const APART = "\u0000";
 
 /**
- * Opens the index of a space, making it if there is none. A file that is damaged is thrown away; one of another version
- * loses what can be found, and keeps its embeddings. Whatever else goes wrong (rights, a full disk, a lock) is thrown and
+ * Opens the index of a space, and creates it if there is none. It deletes a damaged file; from a file of another version it
+ * removes what can be found, and keeps the embeddings. On every other fault (permissions, a full disk, a lock) it throws, and
  * nothing is lost.
  */
 export function openIndexStore(
@@ -129,14 +129,14 @@ function openOnce(path: string, options: IndexStoreOptions) {
 }
 
 const ENCODED = /[^a-z0-9]/g;
-/** A word of the column that filters look at. */
+/** Returns a word of the column for filters. */
 export function placeToken(kind: "scope" | "object" | "dataset", value: string): string {
   return kind[0] + value.replace(ENCODED, (char) => String.fromCharCode(0xe000 + (char.charCodeAt(0) & 0x7f)));
 }
 
-/** Units are dealt out among so many samples, by what they are: the same ones after the index was made anew. */
+/** Units are divided into this many samples by what they are, so that the samples stay the same when the index is made anew. */
 const SAMPLES = 64;
-/** A word of the same column: the unit belongs to a sample. */
+/** Returns a word of the same column, which says that the unit belongs to a sample. */
 export const sampleToken = (sample: number): string => `n${sample}`;
 
 function sampleOf(record: string, chunk: number): number {
@@ -150,7 +150,7 @@ export function placeOfUnit({ scope, object, dataset, record, chunk }: Omit<Inde
   return `${placeToken("scope", scope)} ${placeToken("object", object)} ${placeToken("dataset", dataset)} ${sampleToken(sampleOf(record, chunk))}`;
 }
 
-/** Checksum of all that stays of a unit for as long as it is there. */
+/** Returns the checksum of everything in a unit that never changes. */
 export function sumOfUnit(unit: Omit<RawUnit, "id" | "vector" | "sum">): number {
   const { collectionId, row, object, dataset, record, chunk, scope, text } = unit;
   return checksumWith(checksumOf([object, dataset, record, scope, text].join(APART)), collectionId, row, chunk);
@@ -181,14 +181,14 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     "INSERT INTO ft(ft, rowid, exact, words, place) VALUES('delete',?,?,?,?)",
   );
   const best = db.query<{ id: number; rank: number }, [string, number]>(
-    // Sorted outside of FTS5, which would look up again each row that it sorts.
+    // Sorted outside of FTS5, which would look up again every row that it sorts.
     "SELECT id, rank FROM (SELECT rowid AS id, rank FROM ft WHERE ft MATCH ? LIMIT -1) ORDER BY rank LIMIT ?",
   );
   const tied = db.query<{ id: number; rank: number }, [string, number, number]>(
     `SELECT ft.rowid AS id, ft.rank AS rank FROM ft JOIN units u ON u.id = ft.rowid WHERE ft MATCH ? AND ft.rank <= ?
      ORDER BY round(ft.rank, 9), u.object, u.dataset, u.record, u.chunk, u.scope LIMIT ?`,
   );
-  // As one text: a million rows of an answer would take far longer.
+  // Read as one text: an answer of a million rows would take far longer.
   const all = db.query<{ ids: string }, [string]>("SELECT json_group_array(rowid) AS ids FROM ft WHERE ft MATCH ?");
   const except = db.query<{ ids: string }, [string]>(
     "SELECT json_group_array(id) AS ids FROM units WHERE id NOT IN (SELECT rowid FROM ft WHERE ft MATCH ?)",
@@ -211,7 +211,7 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
   );
   const setHash = db.query<null, [Uint8Array, number]>("UPDATE units SET hash = ? WHERE id = ?");
   const unitCount = db.query<{ n: number }, []>("SELECT count(*) AS n FROM units");
-  /** Told of units that go, inside the same transaction. */
+  /** Called when units are removed, inside the same transaction. */
   const followers: UnitFollower[] = [];
 
   const addUnit = (collectionId: number, row: number, given: IndexUnit): void => {
@@ -234,7 +234,7 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
   };
 
   let isStaleNoted = false;
-  /** Units go while nobody keeps their vectors in step: the vectors are put together anew when somebody does. */
+  /** Notes that units were removed while nothing kept their vectors in step; the vectors are later assembled anew. */
   const noteStaleVectors = (): void => {
     if (isStaleNoted || getMeta.get("model") === null) return;
     putMeta.run("vec", "stale");
@@ -251,7 +251,7 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
   let hasVectorModule = false;
   return {
     db,
-    /** Whether this connection knows vectors. */
+    /** Whether this connection has loaded the vector module. */
     isVectorModuleLoaded: (): boolean => hasVectorModule,
     noteVectorModule: (): void => {
       hasVectorModule = true;
@@ -270,14 +270,14 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     },
     meta: (key: string): string | undefined => getMeta.get(key)?.value,
     putMeta: (key: string, value: string) => void putMeta.run(key, value),
-    /** Forgets all that can be found; embeddings stay. */
+    /** Removes everything that can be found; embeddings stay. */
     reset(fingerprint: string): void {
       dropUnits(db);
       putMeta.run("schema", String(INDEX_SCHEMA));
       putMeta.run("fingerprint", fingerprint);
     },
 
-    /** Makes the units of a source those given; what is the same stays. Answers how many came and went. */
+    /** Makes the units of a source the given ones; equal ones stay. Returns how many were added and removed. */
     setSource(collectionId: number, row: number, units: readonly IndexUnit[]): number {
       const known = ofSource.all(collectionId, row);
       const old = new Map(known.map((unit) => [keyOf(unit), unit]));
@@ -288,17 +288,17 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     },
     dropCollection: (collectionId: number): number => dropAll(ofCollection.all(collectionId)),
     dropObject: (objectId: string): number => dropAll(ofObject.all(objectId)),
-    /** Up to `limit` units of a dataset, of rows up to a number. Answers how many there were. */
+    /** Removes up to `limit` units of a dataset, of rows up to a number. Returns how many it removed. */
     dropDataset: (dataset: string, lastRow: number, limit: number): number =>
       dropAll(ofDataset.all(dataset, lastRow, limit)),
 
     units: (ids: readonly number[]): StoredUnit[] => byIds.all(JSON.stringify(ids)).map(toUnit),
     count: (): number => unitCount.get()?.n ?? 0,
-    /** How many units an expression meets, counted no further than `most`. */
+    /** Counts the units that match an expression, no further than `most`. */
     countMatches: (expression: string, most: number): number => atMost.get(expression, most)?.n ?? 0,
     /**
-     * The best matches of an FTS5 expression, best first; `score` is BM25, higher is better. What scores the same comes in
-     * the order of its keys, so that an index that was made anew answers alike.
+     * Returns the best matches of an FTS5 expression, best first; `score` is BM25, higher is better. Equal scores come in the
+     * order of their keys, so that an index that was made anew gives the same answer.
      */
     match(expression: string, limit: number): { id: number; score: number }[] {
       const found = best.all(expression, limit + 1);
@@ -307,26 +307,26 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
       const rows = isCutTied ? tied.all(expression, last.rank + 1e-9, limit) : found.slice(0, limit);
       return rows.map(({ id, rank }) => ({ id, score: -rank }));
     },
-    /** Whether units went since this was last asked. */
+    /** Whether units were removed since the last call. */
     takeDropped(): boolean {
       const had = hasDropped;
       hasDropped = false;
       return had;
     },
-    /** Whether texts wait for their vectors, or vectors for being put together anew. */
+    /** Whether texts wait for their vectors, or vectors have to be assembled anew. */
     lacksVectors: (): boolean => lacking.get() !== null || getMeta.get("vec") !== null,
-    /** All units that an expression meets. */
+    /** Returns all units that match an expression. */
     matchAll: (expression: string): number[] => listOf(all.get(expression)),
-    /** All units but those that an expression meets. */
+    /** Returns all units except those that match an expression. */
     allExcept: (expression: string): number[] => listOf(except.get(expression)),
-    /** Those of some units that stand at a place. */
+    /** Returns those of the given units that are at a place. */
     placedAmong(ids: readonly number[], { scopes, objectId, dataset }: UnitPlace): number[] {
       const anyScope = scopes && scopes.length > 0 ? JSON.stringify(scopes) : null;
       return placed.all(JSON.stringify(ids), anyScope, objectId || null, dataset || null).map((row) => row.id);
     },
     /**
-     * Embeddings of texts that nobody has any more are of no use, and say what was said. Answers whether it is done; texts
-     * that were not hashed yet are, so many at a time.
+     * Drops embeddings of texts that no unit has any more: they are of no use, and reveal what was said. First it hashes texts
+     * that have no hash yet, so many at a time. Returns whether it is done.
      */
     pruneEmbeddings(): boolean {
       if (anyEmbedding.get() === null) return true;
@@ -342,7 +342,7 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
       setHash.run(hash, id);
       return hash;
     },
-    /** Moves what was committed into the file, and leaves an empty log: what was deleted is then in neither. */
+    /** Moves what was committed into the file and empties the log, so that deleted content is in neither. */
     settleFiles(): void {
       db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     },
@@ -360,14 +360,14 @@ const HASHES_A_PRUNE = 2_000;
 
 const textHash = (text: string): Uint8Array => createHash("sha256").update(text).digest().subarray(0, 16);
 
-/** Keeps what belongs to units in step with them. */
+/** Keeps data that belongs to units in step with them. */
 interface UnitFollower {
   dropped(id: number): void;
-  /** What came and went since the transaction began did not. */
+  /** What was added and removed since the transaction began was rolled back. */
   undone(): void;
 }
 
-/** What SQLite gives back of texts that are not well-formed is another text: it is cut, and summed up, as that. */
+/** SQLite returns another text for one that is not well-formed, so that other text is the one that is cut and summed. */
 function asStored(unit: IndexUnit): IndexUnit {
   const { object, dataset, record, scope, text } = unit;
   if ([object, dataset, record, scope, text].every((each) => each.isWellFormed())) return unit;

@@ -1,17 +1,17 @@
-/** So many may go before it is cheaper to read all of them anew. */
+/** After this many removals it is cheaper to read all signs anew. */
 const MOST_DROPS = 64;
 
 export interface SignScan {
   add(id: number, bits: Uint8Array): void;
   drop(id: number): void;
-  /** The ids whose signs differ in the fewest places: so many, and all that are as near as the last of them. */
+  /** Returns the `count` ids whose signs differ in the fewest places, and all others that are as near as the last of them. */
   nearest(bits: Uint8Array, count: number, isWanted?: (id: number) => boolean): number[];
   readonly isWorn: boolean;
 }
 
 /**
- * The signs of all vectors of an index, side by side in memory: which of many vectors are worth comparing is found by going
- * through them once. vec0 looks through each block of its own once for every vector that is asked for.
+ * Holds the signs of all vectors of an index side by side in memory. One pass over them finds which of many vectors are worth
+ * comparing, whereas vec0 goes through a whole block of its own once for every vector that is asked for.
  */
 export function createSignScan(dimension: number, capacity: number): SignScan {
   const width = Math.ceil(dimension / 32);
@@ -74,7 +74,7 @@ export function createSignScan(dimension: number, capacity: number): SignScan {
       for (let slot = 0; slot < count; slot++) if (distances[slot]! <= farthest) near.push(ids[slot]!);
       return near;
     },
-    /** Too many went: it has to be made anew. */
+    /** Too many vectors were removed: the scan has to be made anew. */
     get isWorn() {
       return drops > MOST_DROPS;
     },

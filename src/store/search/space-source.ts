@@ -1,4 +1,6 @@
-/** What the search index reads of a space: over a read-only connection, in short reads, beside its one writer. */
+/**
+ * Reads what the search index needs of a space, over a read-only connection and in short reads, beside the space's one writer.
+ */
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { StoredFileError } from "../../protocol/storage-fault.ts";
 import { isDamage, openReader } from "../database.ts";
@@ -22,11 +24,11 @@ export interface SourceCollection {
   readonly no: number;
   readonly object: string;
   readonly dataset: string;
-  /** The object was deleted: nothing of it is found. */
+  /** The object was deleted: nothing in it can be found. */
   readonly deleted: boolean;
 }
 
-/** The space's own database is damaged: an index that is made anew of it is no better. */
+/** The space's own database is damaged, so an index that is made anew from it would be no better. */
 export class SourceDamagedError extends StoredFileError {
   constructor(path: string, cause: unknown) {
     super("damaged", `${path}: ${cause instanceof Error ? cause.message : cause}`);
@@ -38,8 +40,8 @@ interface RawRow extends SourceRow {
 }
 
 /**
- * A text that the disk changed is left out. Whoever repairs the row writes the text that it was, and the log of rows says so:
- * then it is read.
+ * Leaves out a damaged row. Repairing the row writes its original text, which adds an entry to the log of rows, and the index
+ * then reads it.
  */
 function soundRow(row: RawRow | null): SourceRow | undefined {
   if (!row) return undefined;
@@ -77,7 +79,7 @@ export function openSpaceSource(path: string) {
     "SELECT c.no FROM collections c JOIN datasets d ON d.no = c.datasetNo WHERE c.no < ? AND d.name = ? ORDER BY c.no DESC LIMIT ?",
   );
   const count = db.query<{ n: number }, []>("SELECT max(no) AS n FROM rows");
-  /** Collections never change whose they are; whether the object is deleted is asked each time. */
+  /** The owner of a collection never changes; whether the object is deleted is asked each time. */
   const statements = [incarnation, bounds, after, byNo, objectRow, collection, docs, below, collectionsBelow, count];
 
   return telling(path, {
@@ -112,7 +114,7 @@ export function openSpaceSource(path: string) {
   });
 }
 
-/** The same reads, which say of damage that it is the space's. */
+/** Wraps the reads so that their errors say that the space's database is damaged. */
 function telling<T extends Record<string, (...args: never[]) => unknown>>(path: string, reads: T): T {
   const tell =
     (read: (...args: never[]) => unknown) =>

@@ -4,13 +4,13 @@ import { loadSqliteVec } from "../sqlite-vec.ts";
 import type { IndexStore } from "./index-store.ts";
 import { createSignScan, type SignScan } from "./sign-scan.ts";
 
-/** A vector as it is kept: bytes of its own scale, and a bit a dimension for the first pass over many. */
+/** A vector as it is stored: bytes with a scale of their own, and one bit per dimension for the first pass over many vectors. */
 export interface PackedVector {
   readonly bytes: Int8Array;
   readonly bits: Uint8Array;
 }
 
-/** What made the vectors: others cannot be compared with them. */
+/** The model that made the vectors; vectors of different models cannot be compared. */
 export interface VectorModel {
   readonly id: string;
   readonly dimension: number;
@@ -22,15 +22,15 @@ export interface PendingText {
   readonly text: string;
 }
 
-/** Vectors a unit has at most: their numbers are the unit's, times this, and the part's. */
+/** How many vectors a unit has at most: a vector's number is the unit's number times this, plus the number of the part. */
 const PARTS = 32;
-/** From so many vectors on, their signs decide which are compared at all. */
+/** From this many vectors on, the signs decide which vectors are compared at all. */
 const SIGNS_FROM = 20_000;
-/** So few units are compared one by one rather than picked out of all vectors. */
+/** Up to this many units are compared one by one instead of being picked out of all vectors. */
 const FEW_UNITS = 2_000;
-/** How many are compared then. */
+/** How many vectors are compared after the signs have chosen. */
 const NEAREST_BY_SIGNS = 512;
-/** How often texts are picked that turn out to be known. */
+/** How often further texts are picked when the picked ones turn out to be known. */
 const MOST_LOOKS = 16;
 /** How often a text may end the process that embeds it. */
 export const MOST_TRIES = 2;
@@ -40,15 +40,15 @@ export interface UnitFilter {
   /** How many there are, counted no further than `most`. */
   count(most: number): number;
   all(): number[];
-  /** Those among some, where that is quickly said. */
+  /** Returns those of the given units that may be found, where that is quick to tell. */
   among?(ids: readonly number[]): number[];
 }
 
 export type VectorTable = ReturnType<typeof createVectorTable>;
 
 /**
- * The vectors of an index. `model` is what makes them now: those of another one are dropped, and their texts wait anew.
- * Answers a reason instead where this machine cannot search vectors.
+ * Opens the vectors of an index. `model` is the current model: vectors of another one are dropped, and their texts wait again.
+ * Returns a reason instead where this machine cannot search vectors.
  */
 export function openVectorTable(
   store: IndexStore,
@@ -121,9 +121,9 @@ function createVectorTable(store: IndexStore, model: VectorModel, signsFrom: num
   const partCounts = db.query<{ id: number; parts: number }, [string]>(
     "SELECT id, parts FROM units WHERE vector = 2 AND id IN (SELECT value FROM json_each(?))",
   );
-  /** Vectors there are; counted once, then kept in step. */
+  /** How many vectors there are; counted once, then kept in step. */
   let count = vectorCount.get()?.n ?? 0;
-  /** Signs of all vectors, while there are many and somebody searches them. */
+  /** The signs of all vectors, while there are many vectors and somebody searches them. */
   let signs: SignScan | undefined;
 
   const put = (unit: number, blobs: readonly Uint8Array[]): void => {
@@ -137,7 +137,7 @@ function createVectorTable(store: IndexStore, model: VectorModel, signsFrom: num
     count += parts.length;
   };
 
-  /** Units whose text was embedded before get their vectors without being asked for again. */
+  /** Gives units whose text was embedded before their vectors, without embedding the text again. */
   const reuse = (unit: number, hash: Uint8Array): boolean => {
     const blobs = known.all(hash).map(({ vector }) => vector);
     if (blobs.length === 0) return false;
@@ -163,7 +163,10 @@ function createVectorTable(store: IndexStore, model: VectorModel, signsFrom: num
   return {
     model,
     pendingCount: (): number => pendingCount.get()?.n ?? 0,
-    /** Texts that wait for their vectors, the latest and the longest waiting; those known already get them here. */
+    /**
+     * Returns texts that wait for their vectors: the latest and those that waited longest. Texts that are already known get
+     * theirs here.
+     */
     pending(limit: number): PendingText[] {
       return store.transaction(() => {
         const texts = new Map<string, PendingText>();
@@ -182,7 +185,7 @@ function createVectorTable(store: IndexStore, model: VectorModel, signsFrom: num
         return [...texts.values()];
       });
     },
-    /** Keeps the vectors of texts, and gives them to all units with such a text. */
+    /** Stores the vectors of texts, and gives them to all units with such a text. */
     keep(texts: readonly { readonly hash: string; readonly vectors: readonly PackedVector[] }[]): void {
       store.transaction(() => {
         for (const { hash: hex, vectors } of texts) {
@@ -195,15 +198,13 @@ function createVectorTable(store: IndexStore, model: VectorModel, signsFrom: num
         }
       });
     },
-    /** A text ended the process that was to embed it. Answers how often. */
+    /** Notes that a text ended the process that had to embed it. Returns how often that happened. */
     noteFault(hex: string): number {
       const hash = Buffer.from(hex, "hex");
       refuse.run(hash);
       return refused.get(hash)?.tries ?? 0;
     },
-    /**
-     * The units nearest to a vector, best first; `score` is the cosine. `filter`: only of these units.
-     */
+    /** Returns the units nearest to a vector, best first; `score` is the cosine. `filter`: only among these units. */
     search(query: PackedVector, limit: number, filter: UnitFilter | undefined): { id: number; score: number }[] {
       const best = new Map<number, number>();
       for (const { unit, score } of candidates(query, limit, filter))
@@ -226,7 +227,7 @@ function createVectorTable(store: IndexStore, model: VectorModel, signsFrom: num
 
   function nearBySigns({ bits }: PackedVector, wanted: number, filter: UnitFilter | undefined): number[] {
     if (!filter) return unitsOf(signsOfAll().nearest(bits, wanted));
-    // Where most units pass, so do many of the nearest. Where few do, all that do are looked for first.
+    // Where most units pass the filter, many of the nearest do too. Where few pass, all that pass are found first.
     const near = filter.among?.(unitsOf(signsOfAll().nearest(bits, 2 * wanted))) ?? [];
     if (near.length >= wanted) return near;
     const passes = bitsOf(filter.all());
@@ -238,7 +239,7 @@ function createVectorTable(store: IndexStore, model: VectorModel, signsFrom: num
     return signs;
   }
 
-  /** The vectors of some units against one, read where they are kept: vec0 takes long to find a single one. */
+  /** Compares some units with a vector, reading vec0's own tables: vec0 takes long to find a single vector. */
   function compared({ bytes }: PackedVector, units: readonly number[]): Scored[] {
     return vectorsOf
       .all(JSON.stringify(units), PARTS)
@@ -254,7 +255,7 @@ interface Scored {
 const unitOf = (id: number): number => Math.floor(id / PARTS);
 const unitsOf = (ids: readonly number[]): number[] => [...new Set(ids.map(unitOf))];
 
-/** Whether a number is one of some. */
+/** Returns a test of whether a number is one of the given numbers. */
 function bitsOf(numbers: readonly number[]): (number: number) => boolean {
   let largest = 0;
   for (const number of numbers) largest = Math.max(largest, number);
@@ -264,8 +265,8 @@ function bitsOf(numbers: readonly number[]): (number: number) => boolean {
 }
 
 /**
- * Read from where vec0 keeps them: blocks of so many vectors, of which those count whose bit is set in `validity`. To ask vec0
- * for each vector would take a hundred times as long.
+ * Reads the signs from vec0's own tables: blocks of vectors, of which those count whose bit is set in `validity`. Asking vec0 for
+ * each vector would take a hundred times as long.
  */
 function readSigns(db: Database, dimension: number, count: number): SignScan {
   const scan = createSignScan(dimension, count);
