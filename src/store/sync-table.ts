@@ -88,19 +88,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   const exceptWriter = db.query<null, [string, number, number]>(
     "INSERT OR IGNORE INTO sync_exceptions(target, change) SELECT ?, no FROM changes WHERE writer = ? AND no <= ?",
   );
-  const addEarly = db.query<null, [string, Uint8Array]>("INSERT OR IGNORE INTO sync_early(target, id) VALUES(?, ?)");
-  const early = db.query<{ no: number; id: Uint8Array }, [string]>(
-    "SELECT c.no, c.id FROM sync_early e JOIN changes c ON c.id = e.id WHERE e.target = ?",
-  );
-  const dropEarly = db.query<null, [string, Uint8Array]>("DELETE FROM sync_early WHERE target = ? AND id = ?");
-  const hasEarly = db.query<{ one: number }, [string, Uint8Array]>(
-    "SELECT 1 AS one FROM sync_early WHERE target = ? AND id = ?",
-  );
-  const recordsNowhere = db.query<{ count: number }, [string, string]>(
-    `SELECT count(*) AS count FROM acl_records a WHERE a.${IS_IN_LOG} AND NOT EXISTS(
-       SELECT 1 FROM sync_early e WHERE e.target IN (?1, ?2) AND e.id = a.id)`,
-  );
-  const clearEarly = db.query<null, [string]>("DELETE FROM sync_early WHERE target = ?");
+  const early = createEarlyTable(db);
   const firstGap = db.query<{ no: number | null }, [number, string]>(
     `SELECT min(c.no) AS no FROM changes c WHERE c.no > ?1 AND (c.writer = 0 OR ${IS_OF_SOMEBODY})
      AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.target = ?2 AND e.change = c.no)`,
@@ -219,12 +207,12 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     isKept: (target: ReplicaTarget, no: number): boolean =>
       no <= markOf(target) !== (isException.get(target, no) !== null),
     /** Notes that a change that still waits here is kept there; it is counted once it is stored. */
-    confirmEarly: (target: ReplicaTarget, id: Uint8Array) => void addEarly.run(target, id),
+    confirmEarly: (target: ReplicaTarget, id: Uint8Array) => void early.add(target, id),
     /** Counts the changes that were confirmed while they waited and have been stored since. */
     settleEarly(target: ReplicaTarget): void {
-      const settled = early.all(target);
+      const settled = early.stored(target);
       if (settled.length === 0) return;
-      for (const { id } of settled) dropEarly.run(target, id);
+      for (const { id } of settled) early.drop(target, id);
       confirm(
         target,
         settled.map(({ no }) => no),
@@ -265,14 +253,14 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       doubts++;
       setUpto.run(target, 0);
       dropExceptions.run(target, 0, Number.MAX_SAFE_INTEGER);
-      clearEarly.run(target);
+      early.clear(target);
     },
     /** Notes that an ACL record, or a proposal of one, was found there. */
-    noteRecord: (target: ReplicaTarget, id: Uint8Array) => void addEarly.run(ACL_TARGETS[target], id),
-    hasRecord: (target: ReplicaTarget, id: Uint8Array): boolean => hasEarly.get(ACL_TARGETS[target], id) !== null,
-    forgetRecords: (target: ReplicaTarget) => void clearEarly.run(ACL_TARGETS[target]),
+    noteRecord: (target: ReplicaTarget, id: Uint8Array) => void early.add(ACL_TARGETS[target], id),
+    hasRecord: (target: ReplicaTarget, id: Uint8Array): boolean => early.has(ACL_TARGETS[target], id),
+    forgetRecords: (target: ReplicaTarget) => void early.clear(ACL_TARGETS[target]),
     /** How many records of the ACL log only this device is known to have. */
-    recordsKeptNowhereElse: (): number => recordsNowhere.get(ACL_TARGETS.network, ACL_TARGETS.peer)?.count ?? 0,
+    recordsKeptNowhereElse: (): number => early.recordsOutside(ACL_TARGETS.network, ACL_TARGETS.peer),
     unconfirmed(target: ReplicaTarget, limit: number): UnconfirmedChange[] {
       const mark = markOf(target);
       const again = unconfirmedBehind.all(mark, target, limit);
@@ -321,5 +309,32 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       const row = objectSize.get(objectNo);
       return { count: row?.count ?? 0, newestNo: row?.newest ?? 0 };
     },
+  };
+}
+
+/** Ids that a target is known to keep, of what is not stored here yet, and of ACL records. */
+function createEarlyTable(db: Database) {
+  const add = db.query<null, [string, Uint8Array]>("INSERT OR IGNORE INTO sync_early(target, id) VALUES(?, ?)");
+  const stored = db.query<{ no: number; id: Uint8Array }, [string]>(
+    "SELECT c.no, c.id FROM sync_early e JOIN changes c ON c.id = e.id WHERE e.target = ?",
+  );
+  const drop = db.query<null, [string, Uint8Array]>("DELETE FROM sync_early WHERE target = ? AND id = ?");
+  const has = db.query<{ one: number }, [string, Uint8Array]>(
+    "SELECT 1 AS one FROM sync_early WHERE target = ? AND id = ?",
+  );
+  const recordsNowhere = db.query<{ count: number }, [string, string]>(
+    `SELECT count(*) AS count FROM acl_records a WHERE a.${IS_IN_LOG} AND NOT EXISTS(
+       SELECT 1 FROM sync_early e WHERE e.target IN (?1, ?2) AND e.id = a.id)`,
+  );
+  const clear = db.query<null, [string]>("DELETE FROM sync_early WHERE target = ?");
+  return {
+    add: (target: string, id: Uint8Array) => void add.run(target, id),
+    drop: (target: string, id: Uint8Array) => void drop.run(target, id),
+    has: (target: string, id: Uint8Array): boolean => has.get(target, id) !== null,
+    clear: (target: string) => void clear.run(target),
+    /** Changes among them that have been stored since. */
+    stored: (target: string) => stored.all(target),
+    /** How many records of the ACL log neither target is known to keep. */
+    recordsOutside: (one: string, other: string): number => recordsNowhere.get(one, other)?.count ?? 0,
   };
 }
