@@ -69,6 +69,11 @@ const PAST_SEEDS: { name: string; seed: number; how: WorldKind }[] = [
     seed: 9531,
     how: { forks: true, comeAgain: true },
   },
+  {
+    name: "an owner's device kept a record of a lost branch waiting for ever",
+    seed: 81,
+    how: { forks: true, comeAgain: true },
+  },
 ];
 
 interface Course {
