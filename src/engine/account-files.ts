@@ -42,27 +42,27 @@ export interface AccountFilesDeps {
   use<R>(spaceId: SpaceId, run: () => Promise<R>): Promise<R>;
 }
 
-/** The files of an account: their bytes on this device, and the work on them that goes on behind the requests. */
+/** The files of an account: their bytes on this device, and the background work on them. */
 export interface AccountFiles {
   readonly contents: ContentStore;
   readonly cache: FileCache;
-  /** Sweeps when the configuration asks for it, and fetches what is wanted. */
+  /** Workers that sweep when the configuration asks for it, and fetch contents that are wanted. */
   readonly workers: readonly Service[];
-  /** Adds the network as a source of chunks; answers the backup of files to it. */
+  /** Adds the network as a source of chunks; returns the service that backs files up to it. */
   useNetwork(store: NetworkStore): Service;
-  /** A peer as a source of chunks, for as long as its link lasts. */
+  /** Adds a peer as a source of chunks, for as long as its link lasts. */
   usePeer(link: PeerLink, techId: SpaceId): void;
   /** Answers peers that ask for chunks. */
   readonly serveChunk: ReturnType<typeof createChunkServer>;
-  /** What a space that was just opened says of files. */
+  /** Returns the file contents of a space that was just opened. */
   open(space: Space): FileContents;
   closed(spaceId: SpaceId): void;
-  /** A space has ended for this account. */
+  /** Must be called when a space has ended for this account. */
   ended(spaceId: SpaceId): void;
   close(): Promise<void>;
 }
 
-/** How soon after a content arrived the cache is held against its limit. */
+/** How soon after a content arrived the cache is checked against its limit. */
 const LIMIT_AFTER_MS = 1_000;
 
 export async function createAccountFiles(deps: AccountFilesDeps): Promise<AccountFiles> {
@@ -118,10 +118,12 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     (kind: string, title: string) =>
     ({ root, size }: Pick<FileContent, "root" | "size">): LongWork => {
       const work = deps.startLongWork({ kind, title, target: root });
-      work.progress(0, size); // work that stands still from the beginning says how much it is, too
+      work.progress(0, size); // work that makes no progress from the beginning reports its size, too
       return work;
     };
-  /** The network does not have a chunk of a content that was found to be there: other devices are to upload it again. */
+  /**
+   * A content was marked as stored on the network, but one of its chunks is missing there: other devices have to upload it again.
+   */
   const missedOnNetwork = ({ spaceId, rootCid }: Content): void => {
     const own = ownBySpace.get(spaceId);
     if (own?.table.content(rootCid)?.state === FILE_DURABLE) own.doubt(rootCid).catch(failed);

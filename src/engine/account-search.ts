@@ -14,7 +14,7 @@ import type { Stores } from "./boot/open-stores.ts";
 import type { Config } from "./config/config.ts";
 import { nativeDirectory, probeVectorSupport } from "./vector-support.ts";
 
-/** Search over the account's spaces. It follows what is committed in them, and which of them leave this device. */
+/** Opens search over the account's spaces. It follows what is committed in them, and learns which of them leave this device. */
 export function openSearch(
   { accountDir, config, log }: BootOptions,
   parts: { stores: Stores; opened: OpenAccount; bus: Bus; events: SpaceEvents },
@@ -60,8 +60,8 @@ interface EmbedderDeps {
 }
 
 /**
- * What the settings ask for. `auto` uses an endpoint or a hub if one is configured, else a model if one is in its place. It
- * never reaches for a network that nobody named.
+ * Creates the embedder that the settings ask for. `auto` uses an endpoint or a hub if one is configured, else a model that is on
+ * the disk. It never uses a network that nobody named.
  */
 function createEmbedder({ accountDir, config, log, startLongWork, onReady }: EmbedderDeps): Embedder | undefined {
   const kind = config["index.embedder"];

@@ -42,5 +42,5 @@ export function techDatasets(): ReadonlyMap<string, WritableDataset> {
   return new Map(rules.map((each) => [each.name, { rules: each, internal: true }]));
 }
 
-/** Derived objects of these types go with the object that they belong to. */
+/** Derived objects of these types are deleted with the object to which they belong. */
 export const endsWithItsRoot = (derivedType: string): boolean => derivedType === BUNDLE_CHILD_TYPE;

@@ -2,7 +2,7 @@ import { chmodSync, statSync } from "node:fs";
 import { makeDurableDirectory } from "../base/durable-directory.ts";
 import { StartRefusal } from "./start-refusal.ts";
 
-/** Makes the data root, for its owner alone (0700) whether it is new or was there. */
+/** Creates the data root, and gives it to its owner alone (0700) whether it is new or existed. */
 export function prepareDataRoot(dataDir: string): void {
   try {
     makeDurableDirectory(dataDir);

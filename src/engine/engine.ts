@@ -51,7 +51,7 @@ export interface Engine extends EngineLifecycle {
   /** The same over the rows of spaces, including those that only this device shows. */
   readonly spacesQueries: RecordQueries;
   readonly spacesLive: LiveQueries;
-  /** Changes what this account says of itself; the members of its spaces are notified in the background. */
+  /** Changes this account's profile; the members of its spaces are notified in the background. */
   readonly changeProfile: ProfileNews["change"];
   /** An active space with its services; fails with the space resolution errors (API-11). */
   space(spaceId: string): Promise<SpaceServices>;

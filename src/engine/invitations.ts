@@ -19,7 +19,7 @@ const ANSWERED = "space.answered";
 const HINT_CHARS = 512;
 const SECRET_BYTES = 32;
 
-/** What comes of the inbox messages that notify this account of spaces it could not know of. */
+/** Handles the inbox messages that notify this account of spaces that it could not know of. */
 export function takeInvitationMessages(deps: {
   inboxMessages: Pick<InboxMessages, "onMessage">;
   claims: Pick<SpaceClaims, "add">;
@@ -52,18 +52,18 @@ export function takeInvitationMessages(deps: {
       ...(name === undefined ? {} : { name }),
     });
   });
-  // Whose space it is, only the verified sender says.
+  // Only the verified sender says whose space it is.
   inboxMessages.onMessage(ONE_TO_ONE, async (from, body) => deps.oneToOne.registerIncoming(from, hintIn(body)));
 }
 
-/** Inbox messages that notify accounts of spaces they could not know of. */
+/** Sends inbox messages that notify accounts of spaces that they could not know of. */
 export function createInvitationMessages(deps: {
   inboxMessages: Pick<InboxMessages, "send">;
   profile(): DisplayHint | undefined;
 }) {
   const { inboxMessages } = deps;
   return {
-    /** Leaves an inbox message for each; durable when it resolves. */
+    /** Leaves an inbox message for each account; the messages are durable when it resolves. */
     async added(space: Space, name: string | undefined, identities: readonly string[]): Promise<void> {
       const secret = space.keys.transportSecret();
       if (!secret) return;
@@ -82,7 +82,7 @@ export function createInvitationMessages(deps: {
   };
 }
 
-/** What somebody says of itself or of a space, as much of it as is shown. */
+/** Takes what an account says about itself or a space, limited to what is shown. */
 function hintIn(body: JsonObject): DisplayHint {
   const hint: DisplayHint = {};
   for (const field of ["name", "description", "iconCid"] as const) {

@@ -12,33 +12,32 @@ interface LinkKey {
 }
 
 /**
- * The keys by which peers on the LAN recognise the spaces that they share with this account. They are kept from the first
- * opened space on, whether or not there is a LAN yet, because a space gives its keys only when it is opened, and that is
- * once.
+ * The keys by which peers on the LAN recognise the spaces that they share with this account. They are kept from the first opened
+ * space on, whether or not there is a LAN yet, because a space gives its keys only once, when it is opened.
  */
 export type LinkKeys = ReturnType<typeof createLinkKeys>;
 
-/** How many members are recognised one by one, former members last. Beyond that number the present read key has to do. */
+/** How many members are recognised one by one, former members last. Beyond that number only the present read key is used. */
 const PAIRS = 64;
 /** How many revoked guest keys are still recognised, so that guests who read by them learn of it. */
 const GUEST_KEYS = 8;
 /**
- * How long an account that lost its membership, or a holder of a revoked guest key, may still recognise the space: it is
- * served the ACL log, which says so, and no content.
+ * How long an account that lost its membership, or a holder of a revoked guest key, may still recognise the space: it is served
+ * the ACL log, which tells it so, but no content.
  */
 const FADE_MS = 20_000;
 
-/** `placeOf`: what the token says by which a space is joined, or was. */
+/** `placeOf` returns what the token says by which this account joins, or joined, a space. */
 export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => SpacePlace | undefined) {
   const keysBySpace = new Map<SpaceId, Uint8Array[]>();
-  /** Shown while this account looks for a space that is not held here. */
+  /** Keys shown while this account looks for a space that is not held here. */
   const shown = new Set<LinkKey>();
   const listeners = new Set<(atOnce: boolean) => void>();
   const notify = (atOnce = false): void => {
     for (const listener of listeners) listener(atOnce);
   };
 
-  /** Keys that a space no longer has. A peer that was known by them alone is sent the reason before the link ends. */
+  /** Keys that a space no longer has. A peer that is known by these keys alone is sent the reason before its link ends. */
   const fading = new Set<LinkKey>();
   const timers = new Set<ReturnType<typeof setTimeout>>();
   const fade = (keys: readonly LinkKey[]): void => {
@@ -53,7 +52,7 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
   };
 
   return {
-    /** All of them, as they are now: tokens come and go. */
+    /** Returns all keys as they are now, because tokens come and go. */
     all: (): LinkKey[] => [
       ...[...keysBySpace].flatMap(([spaceId, keys]) =>
         [...keys, ...tokenKeys(placeOf(spaceId))].map((key) => ({ spaceId, key })),
@@ -61,9 +60,9 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
       ...fading,
       ...shown,
     ],
-    /** `atOnce`: somebody is waiting to be recognised by it. */
+    /** `atOnce`: a peer is waiting to be recognised by the key. */
     onChange: (listener: (atOnce: boolean) => void): void => void listeners.add(listener),
-    /** A space was opened, or its keys or members changed. */
+    /** Must be called when a space was opened, or when its keys or members changed. */
     spaceChanged(space: Space): void {
       const keys = linkKeysOf(space, account);
       const known = keysBySpace.get(space.id) ?? [];
@@ -77,7 +76,7 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
       for (const one of fading) if (one.spaceId === spaceId) fading.delete(one);
       if (keysBySpace.delete(spaceId)) notify();
     },
-    /** Peers may recognise this account by this key as well, until the result is called. */
+    /** Lets peers recognise this account by this key as well, until the returned function is called. */
     show(spaceId: SpaceId, key: Uint8Array): () => void {
       const one = { spaceId, key };
       shown.add(one);
@@ -94,9 +93,9 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
 }
 
 /**
- * Every holder of the present read key has the first of them. The shared secret of two members lets in again one that missed
- * a change of keys; one that missed its own removal is served the ACL log, which says so, and no content. A holder of an
- * invite or the guest key finds the space by that key.
+ * Every holder of the present read key has the first of these keys. The secret that two members share lets in again a member that
+ * missed a change of keys; a member that missed its own removal is served the ACL log, which tells it so, but no content. A
+ * holder of an invite or the guest key finds the space by that key.
  */
 function linkKeysOf(space: Space, account: Account): Uint8Array[] {
   const { state } = space.acl;
@@ -124,7 +123,7 @@ const isFormerGuest = ({ status, history }: MemberState): boolean =>
 const latestFirst = (members: readonly MemberState[]): MemberState[] =>
   members.toReversed().sort((a, b) => (b.history.at(-1)?.pos ?? -1) - (a.history.at(-1)?.pos ?? -1));
 
-/** An account that is not let in yet is known to the space's members by the token alone. Tokens come and go. */
+/** The space's members know an account that is not let in yet by the token alone. Tokens come and go. */
 function tokenKeys(place: SpacePlace | undefined): Uint8Array[] {
   return place ? [place.linkKey] : [];
 }

@@ -11,8 +11,8 @@ export function isProcessAlive(pid: number): boolean {
 }
 
 /**
- * When a process started, in the kernel's own terms (boot id and clock ticks, proc(5)): tells a process from a later one
- * with the same id. `undefined` where the system does not say.
+ * Returns when a process started, in the kernel's own terms (boot id and clock ticks, proc(5)), which tells a process from a
+ * later one with the same id. Returns `undefined` where the system does not say.
  */
 export function processStart(pid: number): string | undefined {
   if (process.platform !== "linux") return undefined;

@@ -5,13 +5,14 @@ import type { Log } from "../base/log.ts";
 import { SvcError } from "../protocol/errors.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 
-/** Kept in the store of the account's space: the spaces whose members are still to be notified, as a JSON list. */
+/** The key, in the store of the account's space, of the spaces whose members are still to be notified, as a JSON list. */
 const UNNOTIFIED = "profile.unnotified";
 const RETRY_MS = 30_000;
 
 /**
- * Notifies the members of every space that this account is in, or asks to join, of its profile. Which spaces are still to be
- * notified is durable before the profile changes, so that neither a crash nor a failing network leaves some with the old one.
+ * Notifies the members of every space that this account is in, or asks to join, of its profile. The list of spaces that are still
+ * to be notified is durable before the profile changes, so that neither a crash nor a failing network leaves some with the old
+ * profile.
  */
 export function createProfileNews(deps: {
   tech: TechSpace;
@@ -26,9 +27,9 @@ export function createProfileNews(deps: {
   const { engine } = tech.space;
   const stored = engine.store.meta(UNNOTIFIED);
   const unnotified = new Set<SpaceId>(stored ? (JSON.parse(Buffer.from(stored).toString()) as SpaceId[]) : []);
-  /** Counts the profiles, so that sending an older one settles nothing. */
+  /** Counts the changes of the profile, so that a space to which an older profile was sent is not marked as notified. */
   let generation = 0;
-  /** How many changes of the profile are under way: what is sent meanwhile may still be the profile before. */
+  /** How many changes of the profile are under way: what is sent meanwhile may still be the former profile. */
   let changing = 0;
   let notifying: Promise<void> | undefined;
   let more = false;
@@ -71,7 +72,7 @@ export function createProfileNews(deps: {
     if (failed && !closed) timer = setTimeout(notify, RETRY_MS);
   };
 
-  /** One after the other; a change that comes meanwhile is sent after it. */
+  /** Notifies one space after the other; a change that comes meanwhile is sent afterwards. */
   const notify = (): void => {
     more = notifying !== undefined;
     if (closed || more || unnotified.size === 0) return;
@@ -105,7 +106,7 @@ export function createProfileNews(deps: {
       }
       notify();
     },
-    /** Goes on with what an earlier run began. */
+    /** Continues what an earlier run began. */
     start: notify,
     async close(): Promise<void> {
       closed = true;

@@ -7,7 +7,9 @@ import { rosterIn } from "../space/pair-profiles.ts";
 import { ownCutCount } from "../space/replica/cut-changes.ts";
 import type { Space } from "../space/space.ts";
 
-/** An owner's devices do not all complete a removal at the same time: the first to do it spares the others the work. */
+/**
+ * A random delay, because an owner's devices should not all complete a removal at once: the first one saves the others the work.
+ */
 const OWNER_SPREAD_MS = 1_000;
 const ADMIN_AFTER_MS = 5_000;
 
@@ -20,13 +22,13 @@ interface RightsFollowerDeps {
 }
 
 /**
- * What an account's server does when a space's ACL log has moved: it brings the directory of identities in line, and
- * completes the removal of members who left by themselves.
+ * Reacts to changes of a space's ACL log: it updates the directory of identities, and completes the removal of members who left
+ * by themselves.
  */
 export function createRightsFollower(deps: RightsFollowerDeps) {
   const { identities } = deps;
   const timers = new Map<SpaceId, ReturnType<typeof setTimeout>>();
-  /** What was last reported of each member, so that spaces that know different things do not overwrite each other for nothing. */
+  /** What was last reported of each member, so that spaces with different knowledge do not keep overwriting each other. */
   const reportedBySpace = new Map<SpaceId, Map<AccountId, string>>();
 
   const inStep = (change: Promise<void>): void => {
@@ -53,7 +55,7 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
     }
   };
 
-  /** Only an account that may act finds something to do. */
+  /** Completes removals; only an account with the right to do so finds anything to do. */
   const completeSoon = (space: Space): void => {
     const role = space.role();
     const leaving = [...space.acl.state.members.values()].some(({ status }) => status === "removing");
@@ -75,7 +77,7 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
 
   /** How many of this account's changes were known to be cut. */
   const cutBySpace = new Map<SpaceId, number>();
-  /** An account that loses the right to write is notified of what it lost with that. */
+  /** Notifies an account that lost the right to write of the changes that it lost with it. */
   const notifyCut = (space: Space): void => {
     const count = ownCutCount(space);
     const before = cutBySpace.get(space.id);

@@ -9,24 +9,26 @@ import type { ReaderPool } from "../query/readers/reader-pool.ts";
 import type { Space } from "../space/space.ts";
 import type { AccountStore } from "../store/account-store.ts";
 
-/** A stretch of looking, and how much longer the rest after it is: a tenth of a processor at most. */
+/**
+ * How long one slice of checking takes, and how many times longer the pause after it is: together a tenth of a processor at most.
+ */
 const SLICE_MS = 2;
 const REST_TIMES = 9;
 const LEAST_REST_MS = 10;
-/** How often it is seen whether a space is due, and how far a pass has come is stored. */
+/** How often the service looks whether a space is due, and how often the progress of a pass is stored. */
 const LOOK_MS = 60 * 60 * 1000;
 const NOTE_MS = 10_000;
-/** Where a pass over a space that did not end goes on. */
+/** The key of the place from which an unfinished pass over a space continues. */
 const PLACE_KEY = "check";
 
 interface SpaceChecksDeps {
-  /** After so long a space is gone over again. */
+  /** How many milliseconds after its last pass a space is checked again. */
   everyMs: number;
   /** The spaces that are kept here. */
   ids(): SpaceId[];
   /** Runs something over a space that stays open meanwhile. */
   use(spaceId: SpaceId, run: (space: Space) => Promise<void>): Promise<void>;
-  /** Goes over what a space is searched by. */
+  /** Checks the search index of a space. */
   checkIndex(spaceId: SpaceId): Promise<void>;
   account: Pick<AccountStore, "checkedMs" | "setCheckedMs">;
   readers: Pick<ReaderPool, "run">;
@@ -35,14 +37,14 @@ interface SpaceChecksDeps {
 }
 
 /**
- * Goes over what is stored of each space, slowly and now and then, so that what the disk changed is found while others still
- * have what it was, whether anybody reads it or not. What follows from something else is made anew; the log names the rest.
+ * Checks what is stored of each space, slowly and from time to time, so that damage is found while other replicas still have the
+ * original, whether or not anybody reads it. Data that follows from other data is made anew; the log names the rest.
  */
 export function createSpaceChecks(deps: SpaceChecksDeps): Service {
   const { everyMs, account, readers, clock, log } = deps;
   let stopped = false;
   const isStopped = (): boolean => stopped;
-  /** Ends the rest that is taken. */
+  /** Ends the current pause. */
   let wake = (): void => {};
   const rest = (ms: number): Promise<void> =>
     new Promise((resolve) => {
@@ -83,7 +85,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     await checkCounts(space);
   };
 
-  /** Records of rights, of which memory holds the log. */
+  /** Repairs damaged ACL records from the log that is held in memory. */
   const mendRecords = ({ id, acl, engine }: Space): void => {
     const held = acl.records();
     for (const stored of engine.store.aclRecords()) {
@@ -97,7 +99,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     }
   };
 
-  /** Changes and what follows from them, a slice at a time. */
+  /** Checks changes and what follows from them, a slice at a time. */
   const checkRows = async ({ engine }: Space): Promise<void> => {
     const { store } = engine;
     let notedMs = performance.now();
@@ -119,7 +121,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
       place ? engine.store.putMeta(PLACE_KEY, Buffer.from(JSON.stringify(place))) : engine.store.dropMeta(PLACE_KEY),
     );
 
-  /** SQLite's own structure. */
+  /** Checks SQLite's own structure of a table. */
   const checkTable = async ({ id, engine }: Space, table: string): Promise<void> => {
     const { store } = engine;
     const look = () => readers.run(store.path, { kind: "tableCheck", table });

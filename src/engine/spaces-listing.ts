@@ -19,9 +19,9 @@ import { openSpaceStore } from "../store/space-store.ts";
 const NO_CHANGE = new Uint8Array(0);
 
 /**
- * The rows of spaces as callers query and watch them: those that the account's devices share, and those that wait for an
- * answer on this device alone. It is a copy in memory, brought in line after every commit. It offers the part of an engine
- * on which queries and live windows work.
+ * The rows of spaces as callers query and watch them: rows that the account's devices share, and rows of spaces that wait for an
+ * answer on this device alone. It is a copy in memory that is updated after every commit. It offers the part of an engine on
+ * which queries and live windows work.
  */
 export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore; clock: Clock }) {
   const { tech, store } = deps;
@@ -43,7 +43,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     return JSON.stringify(row);
   };
 
-  /** Puts one row in place; answers what was there. */
+  /** Replaces one row; returns the former text. */
   const show = (spaceId: string, doc: string | null): string | null => {
     const known = rows.get(collectionId, spaceId);
     const before = known?.state === ROW_LIVE ? known.doc : null;
@@ -71,7 +71,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
   const touchedRow = (spaceId: string, doc: string | null, of?: TouchedRecord): TouchedRecord[] => {
     const before = show(spaceId, doc);
     if (before === doc) return [];
-    // What a change did explains how a row became another one only if both are the account's.
+    // The change explains how the row changed only if both states are the account's.
     const continues = of !== undefined && before !== null && before === of.before;
     const effects: Effect[] = continues
       ? of.effects
@@ -121,7 +121,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
   };
 
   /**
-   * Nobody else can read this process's memory, and the listing is small: reads that would go to another thread are done
+   * Another thread cannot read this process's memory, and the listing is small, so reads that would go to another thread run
    * here.
    */
   const readers: Pick<ReaderPool, "run"> = {

@@ -3,14 +3,17 @@ import { join } from "node:path";
 import type { Log } from "../base/log.ts";
 import { loadSqliteVec, type SqliteVecResult } from "../store/sqlite-vec.ts";
 
-/** Where the account keeps native libraries taken out of the executable; made anew whenever it is missing. */
+/**
+ * Returns the directory for native libraries that are extracted from the executable; they are extracted again whenever it is
+ * missing.
+ */
 export function nativeDirectory(accountDir: string): string {
   return join(accountDir, "index", "native");
 }
 
 /**
- * Tries whether vectors can be searched on this machine and warns if not (SRV-6): search then goes
- * on without them. Never throws.
+ * Tests whether vectors can be searched on this machine, and warns if not (SRV-6): search then goes on without them. Never
+ * throws.
  */
 export function probeVectorSupport(accountDir: string, log: Log): SqliteVecResult {
   const db = new Database(":memory:");

@@ -8,7 +8,7 @@ import { type AccountPlace, placeOf } from "./account-places.ts";
 /** A new account's directory with its wallet. */
 export interface CreatedAccount {
   readonly place: AccountPlace;
-  /** Takes back what was made, when the account cannot be used after all. */
+  /** Removes what was created, when the account cannot be used after all. */
   remove(): void;
 }
 
@@ -32,7 +32,8 @@ export async function createAccount(
   try {
     return (await createWalletFile(place.walletPath, text)) ? { place, remove } : undefined;
   } catch (error) {
-    // In a directory that was there, a wallet may be someone else's: only what is surely ours goes.
+    // In a directory that existed before, the wallet may belong to another process, so only what was surely created here is
+    // removed.
     if (made) remove();
     throw error;
   }

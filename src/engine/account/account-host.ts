@@ -73,7 +73,7 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
   const { dataDir } = config;
   let running: Running | undefined;
   let closed = false;
-  /** What changes `running` goes one after the other. */
+  /** Operations that change `running` run one after the other. */
   let turn: Promise<unknown> = Promise.resolve();
 
   function inTurn<T>(step: () => Promise<T>): Promise<T> {
@@ -82,7 +82,7 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
     return result;
   }
 
-  /** Boots the engine of a locked account; on failure the lock is given back. */
+  /** Boots the engine of a locked account; releases the lock on failure. */
   async function boot(accountDir: string, wallet: Wallet, lock: AccountLock, brandNew = false): Promise<void> {
     const accountLog = log.child({ account: wallet.accountId });
     try {
@@ -117,7 +117,7 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
     }
   }
 
-  /** To select an account, a wallet that is not its own, or cannot be read, is as good as none. */
+  /** When an account is selected, a wallet that belongs to another account, or cannot be read, counts as none. */
   async function findOrWarn(id: AccountId): Promise<AccountPlace | undefined> {
     try {
       return await findLocalWallet(dataDir, id);

@@ -40,7 +40,7 @@ export type InitResult =
       /** The words of a generated account: shown once, by the caller. */
       mnemonic?: string;
     }
-  /** There are accounts and none was asked for: nothing was done. */
+  /** There are accounts and none was asked for, so nothing was done. */
   | { created: false; dataDir: string; accounts: AccountListItem[] };
 
 /**
@@ -76,8 +76,8 @@ export async function initAccount(options: InitOptions): Promise<InitResult> {
 }
 
 /**
- * Gives an account of the data root fresh device keys: its spaces go on there under new writers when they are next opened.
- * Which account: the only one, or the one that the configuration names. Not while a server has it open.
+ * Gives an account of the data root fresh device keys: its spaces continue under new writers when they are next opened. It takes
+ * the only account, or the one that the configuration names. It refuses while a server has the account open.
  */
 async function newDevice({ mnemonic, forceNew }: InitOptions, config: Config, log: Log): Promise<InitResult> {
   if (mnemonic !== undefined || forceNew)
@@ -111,7 +111,7 @@ async function placeWallet(wallet: Wallet, config: Config): Promise<InitResult> 
   const existing = await findLocalWallet(dataDir, accountId);
   const made = existing ? undefined : await createAccount(dataDir, wallet, config.passkey);
   if (made) return { created: true, accountId, peerId: wallet.peerId, dataDir, accountDir: made.place.accountDir };
-  // The wallet that is there (or that another process has just written) keeps its device key.
+  // The wallet that exists (or that another process has just written) keeps its device key.
   const place = existing ?? placeOf(dataDir, accountId);
   const header = await readHeader(place.walletPath);
   return { created: false, accountId, peerId: header?.peerId ?? wallet.peerId, dataDir, accountDir: place.accountDir };

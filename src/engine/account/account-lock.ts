@@ -7,7 +7,7 @@ import { isProcessAlive, processStart } from "../process-start.ts";
 
 /** Held as long as an account is open here. */
 export interface AccountLock {
-  /** Gives the account back: removes `server.pid`. */
+  /** Releases the account: removes `server.pid`. */
   release(): void;
 }
 
@@ -17,9 +17,9 @@ interface LockOwner {
 }
 
 /**
- * Takes the single-instance lock of an account (SRV-2): `server.pid` names this process. Whoever
- * judges and replaces that file holds `server.lock` of the operating system, so two servers that find the file of a dead
- * one cannot both take it, and a crash leaves nothing that has to be cleared by hand. Throws auth.account_in_use.
+ * Takes the single-instance lock of an account (SRV-2): `server.pid` names this process. A process that checks and replaces that
+ * file first takes the operating system's lock on `server.lock`. Two servers that find the file of a dead one therefore cannot
+ * both take over, and a crash leaves nothing that has to be cleared by hand. Throws auth.account_in_use.
  */
 export function lockAccount(accountDir: string, accountId: AccountId): AccountLock {
   const pidFile = join(accountDir, "server.pid");
@@ -48,16 +48,16 @@ function inUse(accountId: AccountId, owner: LockOwner | undefined): SvcError {
   return svcError("auth.account_in_use", { accountId }, message);
 }
 
-/** A file that names this very process is left over from an earlier one with the same id: we hold the lock. */
+/** A file that names this very process was left by an earlier one with the same id, because this process holds the lock. */
 function isLive(owner: LockOwner): boolean {
   if (owner.pid === process.pid || !isProcessAlive(owner.pid)) return false;
   if (owner.start === undefined) return true;
   const start = processStart(owner.pid);
-  // Where the system does not tell when a process began, the lock in our hands is the proof that its writer is gone.
+  // Where the system does not tell when a process began, holding the lock proves that the file's writer is gone.
   return start !== undefined && start === owner.start;
 }
 
-/** What `server.pid` says: a process id, and on the next line when that process started. Anything else is nobody. */
+/** Reads `server.pid`: a process id, and on the next line when that process started. Any other content means no owner. */
 function readOwner(pidFile: string): LockOwner | undefined {
   let text: string;
   try {
@@ -72,7 +72,7 @@ function readOwner(pidFile: string): LockOwner | undefined {
   return { pid, start: start === undefined || start === "-" ? undefined : start };
 }
 
-/** Readers see the old file or the new one, never a part. */
+/** Replaces a file so that readers see the old content or the new one, never a part. */
 function writeWhole(path: string, text: string): void {
   const temporary = `${path}.tmp`;
   writeFileSync(temporary, text, { mode: 0o600 });

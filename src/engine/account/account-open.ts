@@ -9,7 +9,7 @@ import { StartRefusal } from "../start-refusal.ts";
 import { type AccountLock, lockAccount } from "./account-lock.ts";
 import type { AccountPlace } from "./account-places.ts";
 
-/** An account taken into this process's hands: locked, its wallet open. */
+/** An account that this process has locked and whose wallet is open. */
 export interface OpenAccount {
   readonly wallet: Wallet;
   readonly lock: AccountLock;

@@ -26,7 +26,7 @@ export interface LocalWallet extends AccountPlace {
 
 const flatPlace = (dataDir: string): AccountPlace => ({ accountDir: dataDir, walletPath: join(dataDir, WALLET_NAME) });
 
-/** Where an account of its own directory lives; `id` must have been parsed, for it becomes a path. */
+/** Returns where an account with its own directory lives; `id` must have been parsed, because it becomes a path. */
 export function placeOf(dataDir: string, id: AccountId): AccountPlace {
   const accountDir = join(dataDir, id);
   return { accountDir, walletPath: join(accountDir, WALLET_NAME) };
@@ -68,13 +68,14 @@ export async function findLocalWallet(dataDir: string, id: AccountId): Promise<A
     return own;
   }
   const flat = flatPlace(dataDir);
-  const flatHeader = await readHeader(flat.walletPath).catch(() => undefined); // it is no wallet of this account's
+  const flatHeader = await readHeader(flat.walletPath).catch(() => undefined); // an unreadable file is not this account's wallet
   return flatHeader?.accountId === id ? flat : undefined;
 }
 
 /**
- * The account a server boots, by SRV-1: (a) the configured wallet, (b) the selected account, (c) the wallet at
- * the root or the only account directory. `undefined`: no account. Refuses what was asked for and is not there.
+ * Returns the account that a server boots, by SRV-1: (a) the configured wallet, (b) the selected account, (c) the wallet at the
+ * root or the only account directory; `undefined` when there is no account. Refuses (StartRefusal) when the account that was
+ * asked for does not exist.
  */
 export async function resolvePlace(
   config: Config,
@@ -110,7 +111,7 @@ function accountDirectories(dataDir: string): AccountId[] {
   return names.filter(isAccountId).filter((id) => exists(placeOf(dataDir, id).walletPath));
 }
 
-/** What the wallet at a path says in clear; undefined when there is none. Throws for a damaged one. */
+/** Returns what the wallet at a path says unencrypted; undefined when there is none. Throws for a damaged one. */
 export async function readHeader(walletPath: string): Promise<WalletHeader | undefined> {
   const text = await readWalletFile(walletPath);
   return text === undefined ? undefined : readWalletHeader(text);

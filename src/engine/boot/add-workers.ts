@@ -42,7 +42,7 @@ export interface Workers {
   readonly push: PushService | undefined;
   readonly search: SearchService;
   readonly runtime: Runtime | undefined;
-  /** The round that belongs to the boot pass; it begins once the workers have started. */
+  /** Runs the sync round that belongs to the boot pass; it begins once the workers have started. */
   firstRound(): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ export function addWorkers(workers: Services, options: BootOptions, parts: BootP
   if (runtime) workers.add(runtime);
   workers.add(every("space-creation", CREATION_RETRY_MS, () => void services.life.retryCreation(parts.isClosing)));
   workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
-  // Spaces are checked when they are opened, too. This is for those that stay open, or closed, for long.
+  // Spaces are also purged when they are opened. This is for spaces that stay open, or closed, for long.
   workers.add(every("purge", PURGE_EVERY_MS, () => void services.life.purgePass(parts.isClosing)));
   workers.add(openSpaceChecks(options, parts, search));
   return { push, search, runtime, firstRound };
@@ -115,7 +115,7 @@ function openSpaceChecks(
   });
 }
 
-/** Triggers and programs, where they are wanted and requests can be answered. */
+/** Opens triggers and programs, where they are configured and requests can be answered. */
 function openRuntime(
   { accountDir, answer, config, clock, log }: BootOptions,
   { opened, bus, services, events }: BootParts,
@@ -137,19 +137,19 @@ function openRuntime(
     spaceEvents: events,
     ensureDerived: services.life.ensureDerived,
     space: services.space,
-    // A round that failed counts as one that ended: this device goes on by itself.
+    // A failed round counts as ended: this device then goes on by itself.
     firstRound: () => firstRound().catch(() => undefined),
     answer,
   });
 }
-/** Answers how to wait for the round that belongs to the boot pass. Workers that are added later start beside it. */
+/** Adds sync, and returns a function that waits for the round of the boot pass. Workers that are added later start beside it. */
 function addSync(workers: Services, sync: SyncService): () => Promise<void> {
   let first = Promise.resolve();
   workers.add({
     name: "sync",
     start() {
       first = sync.start();
-      first.catch(() => undefined); // its failure shows where it is awaited
+      first.catch(() => undefined); // the failure is reported where the round is awaited
     },
     stop: sync.close,
   });

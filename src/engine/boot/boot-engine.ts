@@ -12,7 +12,7 @@ export interface BootOptions {
   readonly config: Config;
   readonly log: Log;
   readonly clock: Clock;
-  /** The account was generated a moment ago, so nobody else can have anything of it. */
+  /** The account was generated a moment ago, so no other device or account can have any of its data. */
   readonly brandNew?: boolean;
   /** Whether many requests are coming in; if absent, they never are. */
   readonly isBusy?: () => boolean;
@@ -20,5 +20,5 @@ export interface BootOptions {
   readonly answer?: AnswerRequest;
 }
 
-/** Opens an account's engine. What it throws fails the boot; it must then have closed what it opened. */
+/** Opens an account's engine. If it throws, the boot fails; it must then have closed everything that it opened. */
 export type BootEngine = (options: BootOptions) => Promise<Engine>;

@@ -20,8 +20,9 @@ import { openStores, type Stores } from "./open-stores.ts";
 import { openSync } from "./open-sync.ts";
 
 /**
- * Opens an account: first what lies on disk, then the account's own space, sync and what answers requests; then, in the
- * boot pass behind the listener, the workers. Each part is made of those before it, and they are closed in reverse.
+ * Opens an account: first what is on the disk, then the account's own space, sync and the services that answer requests; then, in
+ * the boot pass behind the listener, the workers. Each part is made from those before it, and they are closed in reverse order.
+ * Rejects if a part fails, after closing those that were opened.
  */
 export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const { accountDir, log, clock } = options;
@@ -87,7 +88,7 @@ async function bootUpon(stores: Stores, events: SpaceEvents, options: BootOption
   };
 }
 
-/** The engine as the routes see it, but for its own beginning and end. */
+/** Builds the engine as the routes see it, without its beginning and end. */
 function engineOf(
   { opened, bus, sync, files, services, events }: BootParts,
   { push, search, runtime }: Workers,
@@ -116,7 +117,7 @@ function engineOf(
   };
 }
 
-/** In the reverse of the order in which they were opened; the workers have stopped. */
+/** Closes the parts in the reverse of the order in which they were opened; the workers must have stopped. */
 async function closeParts({ stores, opened, bus, files, services }: BootParts): Promise<void> {
   bus.processes.close();
   services.rights.close();

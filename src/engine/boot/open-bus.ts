@@ -40,9 +40,7 @@ export function openBus(deps: {
   hub.connect(relay);
   const processes = createProcessRegistry({ accountId: account.id, bus: hub, clock });
 
-  /**
-   * What members say to each other can be read once there is a read key, so this is tried again whenever the ACL has moved.
-   */
+  /** Events between members can be opened only with a read key, so this is tried again whenever the ACL log has changed. */
   const listenIn = (space: Space): void => {
     if (space.id === tech.space.id || !space.keys.current()) return;
     processes.hear(space.id);

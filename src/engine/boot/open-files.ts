@@ -4,7 +4,9 @@ import type { BootOptions } from "./boot-engine.ts";
 import type { OpenAccount } from "./open-account.ts";
 import type { Bus } from "./open-bus.ts";
 
-/** Boot, phase 3: contents of files, which are dropped with their space. `isSettling` is true while the boot pass runs. */
+/**
+ * Boot, phase 3: opens the contents of files, which are dropped with their space. `isSettling` is true while the boot pass runs.
+ */
 export async function openFiles(
   { accountDir, config, clock, log, isBusy = () => false }: BootOptions,
   { spaces }: OpenAccount,

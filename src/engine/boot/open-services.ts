@@ -53,7 +53,7 @@ interface OpenServicesDeps {
 
 export type OpenServices = ReturnType<typeof openServices>;
 
-/** Boot, phase 4: the services that answer requests, on spaces that sync keeps in sync. */
+/** Boot, phase 4: opens the services that answer requests, on spaces that sync keeps up to date. */
 export function openServices(deps: OpenServicesDeps) {
   const { stores, opened, sync, events, clock, log } = deps;
   const { account, tech, secrets, farewells, geneses, spaces } = opened;
@@ -184,7 +184,7 @@ export function openServices(deps: OpenServicesDeps) {
   };
 }
 
-/** Reads and live windows over the account's own collections. */
+/** Opens reads and live windows over the account's own collections. */
 function openListings({ stores, opened, clock, log }: OpenServicesDeps) {
   const { tech, techSchema } = opened;
   const { engine } = tech.space;
@@ -218,7 +218,7 @@ function servicesOf(
     secrets: opened.secrets,
     changeAcl: async (build) => {
       const made = await sync.changeAcl(space.replica, build);
-      // A caller that reads the row after the answer sees what the answer was about.
+      // A caller that reads the row after the answer must see the state that the answer reported.
       await spaces.settleRow(space);
       return made;
     },
@@ -241,7 +241,9 @@ function servicesOf(
   });
 }
 
-/** Notifies the accounts that this device let in, and of `asked` those that others are to let in, who notify them again. */
+/**
+ * Notifies the accounts that this device let in; of `asked` it notifies those that others have to let in, who notify them again.
+ */
 async function announceIn(
   space: Space,
   spaces: OpenAccount["spaces"],
@@ -254,7 +256,7 @@ async function announceIn(
   if (waiting.length > 0) await notify(waiting);
 }
 
-/** Makes known over which transports a space's ACL log can be moved; takes a moment at most. */
+/** Runs a first round, which finds the transports over which a space's ACL log can be moved; it takes REACH_MS at most. */
 async function firstRound(sync: SyncService, spaceId: SpaceId): Promise<void> {
   sync.roundSoon(spaceId);
   const deadline = performance.now() + REACH_MS;

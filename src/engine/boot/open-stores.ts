@@ -17,13 +17,13 @@ import { openingPatiently } from "../../store/locked-database.ts";
 import { createWalCheckpointer } from "../../store/wal-checkpointer.ts";
 import { endsWithItsRoot } from "../built-in-datasets.ts";
 
-/** What lies on disk, and the threads that work on it. */
+/** What is on the disk, and the threads that work on it. */
 export interface Stores {
   readonly paths: SpacePaths;
   readonly account: AccountStore;
   readonly readers: ReaderPool;
   readonly historyMemory: HistoryMemory;
-  /** The schema of a space that is open. */
+  /** Returns the schema of an open space. */
   schemaOf(spaceId: SpaceId): Schema;
   /** Waits while another program has the space's database locked. */
   openSpace(spaceId: SpaceId, options: OpenSpaceOptions): Promise<Space>;
@@ -31,7 +31,7 @@ export interface Stores {
 }
 
 interface OpenSpaceOptions {
-  /** The signer of the changes that are made there. */
+  /** The account that signs the changes that are made there. */
   as: Account;
   builtIns: ReadonlyMap<string, WritableDataset>;
   keepsHistory: boolean;

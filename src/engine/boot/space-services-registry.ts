@@ -4,7 +4,7 @@ import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SpaceHolds } from "../../space/space-holds.ts";
 import type { SpaceServices } from "./space-services.ts";
 
-/** The services of each open space: made when the space opens, gone before it closes. */
+/** Keeps the services of each open space: they are made when the space opens, and closed before it closes. */
 export function createSpaceServicesRegistry(deps: {
   events: SpaceEvents;
   holds: SpaceHolds;

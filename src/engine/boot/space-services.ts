@@ -62,7 +62,7 @@ export interface SpaceServices {
   /** What this device has of the files' bytes. */
   readonly fileContents: FileContents;
   busy(): boolean;
-  /** Lets go of the space, which stays open. */
+  /** Stops using the space, which stays open. */
   close(): Promise<void>;
 }
 
@@ -94,7 +94,7 @@ export function createSpaceServices(deps: {
       throw svcError("space.read_only", { spaceId: space.id, role });
   };
   const requireReader = () => {
-    // What a guest has read stays readable when the guest key was revoked.
+    // After a guest key was revoked, what the guest has already read stays readable.
     const asGuest = !equalBytes(space.accountKey, account.signer.publicKey);
     if (space.role() === "none" && !asGuest) throw svcError("space.not_joined", { spaceId: space.id });
   };

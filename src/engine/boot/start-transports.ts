@@ -37,11 +37,11 @@ interface TransportsDeps {
   readonly relay: EventRelay;
   readonly inboxMessages: InboxMessages;
   readonly linkKeys: LinkKeys;
-  /** Whether others may have changes that are to come here: then they are waited for a moment. */
+  /** Whether others may have changes that this device lacks; boot then waits for them for a moment. */
   mayHaveOthers(): boolean;
-  /** Where others say that a space is on the network. */
+  /** Returns the places on the network at which others say that a space is. */
   hintsOf(spaceId: SpaceId): SpaceHints;
-  /** Secret of the token by which a space is joined, or was. */
+  /** Returns the secret of the token by which this account joins, or joined, a space. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
   /** Adds the network, or a peer, as a place for files. */
   useNetwork(store: NetworkStore): void;
@@ -51,7 +51,7 @@ interface TransportsDeps {
   open(spaceId: string): Promise<Replica | undefined>;
 }
 
-/** A peer hands over an inbox message for this account. */
+/** The message by which a peer hands over an inbox message for this account. */
 const INBOX_MESSAGE = "inbox-message";
 const COMPARE_AGAIN_MS = 150;
 /** How long the boot pass waits for the network, or for another device on the LAN, before it goes on without it. */
@@ -77,10 +77,10 @@ export function createTransportsService(deps: TransportsDeps): Service {
   };
 }
 
-/** Resolves when one is true, or all are false. */
+/** Resolves as soon as one answer is true, or when all are false. */
 async function anyOf(answers: readonly Promise<boolean>[]): Promise<void> {
   const reached = answers.map(async (answer) => (await answer) || Promise.reject(new Error("not reached")));
-  await Promise.any(reached).catch(() => undefined); // nobody is reached: that is an answer, too
+  await Promise.any(reached).catch(() => undefined); // that no transport is reached is an answer, too
 }
 
 interface NetworkStart {
@@ -118,7 +118,7 @@ async function startNetwork(deps: TransportsDeps, servers: NetworkServers): Prom
       open: deps.open,
       inviteSeedOf: deps.inviteSeedOf,
       hintsOf: async (spaceId) => {
-        await deps.inboxMessages.caughtUp(); // the account that added this one says there where the space is
+        await deps.inboxMessages.caughtUp(); // an account that added this one says in an inbox message where the space is
         return deps.hintsOf(spaceId);
       },
       hold: sync.hold,
@@ -165,7 +165,7 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
   const met = Promise.withResolvers<boolean>();
   const own = deriveAccountSecret(account.seed, "p2p");
   const inboxes = () => [account.signer.publicKey, ...inboxMessages.receivers()].map(inboxLinkKeyOf);
-  /** Many are sent one after the other: those that come while some are handed over are handed over together. */
+  /** Inbox messages are handed over one batch after the other: those that arrive during a batch form the next one together. */
   const handings = new WeakMap<PeerLink, SingleFlight>();
   const handInboxMessages = (link: PeerLink): void => {
     const give = async (sealed: Uint8Array) => void (await link.request(INBOX_MESSAGE, sealed));

@@ -5,7 +5,7 @@ import { SETTING_KEYS, type SettingKey } from "./config-keys.ts";
 
 const MAX_FILE_BYTES = 1 << 20;
 
-/** One setting of the file, with where it stands. */
+/** One setting of the file, and its place there. */
 export interface FileEntry {
   readonly raw: unknown;
   /** `<file>:<line>`. */
@@ -13,8 +13,8 @@ export interface FileEntry {
 }
 
 /**
- * Reads a configuration file: setting key → value as written. `undefined` when there is no such file. Refuses
- * (StartRefusal naming file and line) what is not YAML, unknown keys, and keys given twice.
+ * Reads a configuration file: setting key → value as written. Returns `undefined` when there is no such file. Refuses
+ * (StartRefusal naming file and line) text that is not YAML, unknown keys, and keys given twice.
  */
 export async function readConfigFile(file: string): Promise<Map<string, FileEntry> | undefined> {
   const text = await readText(file);
@@ -108,7 +108,7 @@ class FileReader {
   }
 }
 
-/** Names the setting that was probably meant: the same letters in another case, or the same last word. */
+/** Names the setting that was probably meant: one with the same letters in another case, or with the same last word. */
 function suggestion(path: string): string {
   const wanted = path.toLowerCase();
   const near =

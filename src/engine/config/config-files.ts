@@ -2,15 +2,15 @@ import { readFileSync, statSync } from "node:fs";
 import { StartRefusal } from "../start-refusal.ts";
 import type { Config } from "./config.ts";
 
-/** Settings that name a file which is there already, and what its text has to hold. */
+/** Settings that name an existing file, and what the text of that file must contain. */
 const FILES = {
   "network.tls.ca": { holds: "-----BEGIN CERTIFICATE-----", what: "a certificate in PEM" },
   "network.credsFile": { holds: "-----BEGIN NATS USER JWT-----", what: "the credentials of a NATS user" },
 } as const;
 
 /**
- * Refuses (StartRefusal naming the setting and its source) files that are missing, cannot be read or are something else:
- * found out only when a connection is made, it would look like a network that is down.
+ * Refuses (StartRefusal naming the setting and its source) files that are missing, cannot be read or have other content: if this
+ * were noticed only when a connection is made, it would look like a network that is down.
  */
 export function refuseBadFiles(config: Config): void {
   for (const key of Object.keys(FILES) as (keyof typeof FILES)[]) {
@@ -22,7 +22,7 @@ export function refuseBadFiles(config: Config): void {
   }
 }
 
-/** No certificate chain or credentials come near it; nothing larger is read. */
+/** Certificate chains and credentials are far smaller; larger files are not read. */
 const MAX_BYTES = 4 << 20;
 
 function faultOf(path: string, holds: string, what: string): string | undefined {

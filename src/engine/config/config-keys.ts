@@ -64,7 +64,7 @@ export const SETTINGS = {
   "p2p.enabled": setting(flag, true),
   /** 0: a free port. */
   "p2p.port": setting(integer(0, 65_535), 0),
-  /** Milliseconds after which what is stored of a space is gone over again. */
+  /** Milliseconds after which everything that is stored of a space is checked again. */
   "storage.checkInterval": setting(duration(100), 7 * 24 * 60 * 60 * 1000),
   /** Milliseconds between head-sync rounds. */
   "sync.interval": setting(duration(100), 30_000),

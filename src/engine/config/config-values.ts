@@ -5,7 +5,7 @@ import { parseAccountId } from "../../crypto/account-id.ts";
 import { type NetworkServers, parseNetworkUrl } from "../../sync/network/network-url.ts";
 import { parseLoopbackAddress } from "../listen-address.ts";
 
-/** What a setting's value depends on beside its text. */
+/** What the reading of a setting depends on besides its text. */
 export interface ValueContext {
   /** Directory that relative paths start from: the configuration file's, or the working directory. */
   readonly baseDir: string;
@@ -23,7 +23,7 @@ export const text: ValueReader<string> = (raw) => {
   return raw;
 };
 
-/** The id of an account; whether it is on this machine is found out when it is opened. */
+/** Reads the id of an account. Whether the account is on this machine is found out when it is opened. */
 export const accountId: ValueReader<AccountId> = (raw) => {
   if (typeof raw !== "string" || !parseAccountId(raw))
     throw new Error("must be an account id, as `svc init` prints it: a word that begins with A");
@@ -60,7 +60,7 @@ export const price: ValueReader<number> = (raw) => {
 /** One or more servers of a network. */
 export const networkServers: ValueReader<NetworkServers> = (raw) => {
   const servers = parseNetworkUrl(text(raw, { baseDir: "", homeDir: "" }));
-  // The problem names the key; whoever shows it does so too.
+  // The problem begins with the key, and the code that shows the error adds the key itself.
   if ("problem" in servers) throw new Error(servers.problem.replace(/^network\.url /, ""));
   return servers;
 };

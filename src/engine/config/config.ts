@@ -69,8 +69,8 @@ const PASSKEY_VARIABLE = "SVC_WALLET_PASSKEY";
 const OTHER_VARIABLES = ["SVC_CRASH_AT"];
 
 /**
- * Reads the configuration: a YAML file, under `SVC_…` variables, under flags. Touches nothing. Refuses (StartRefusal
- * naming the setting and its source) what it does not know or understand.
+ * Reads the configuration: a YAML file, overridden by `SVC_…` variables, overridden by flags. Changes nothing. Refuses
+ * (StartRefusal naming the setting and its source) what it does not know or understand.
  */
 export async function loadConfig(sources: ConfigSources = {}): Promise<Config> {
   const env = sources.env ?? process.env;
@@ -86,7 +86,8 @@ export async function loadConfig(sources: ConfigSources = {}): Promise<Config> {
     early ? readGiven("dataDir", early) : join(homeDir, ".svc"),
   );
 
-  // Lowest first. A bad value is refused even where a stronger source overrides it: it would wait for its day.
+  // Lowest precedence first. A bad value is refused even where a stronger source overrides it, because it would cause a fault as
+  // soon as the override is removed.
   const given = new Map<SettingKey, Given>();
   const read = new Map<SettingKey, unknown>();
   for (const source of [file?.given ?? new Map<SettingKey, Given>(), variables, flags]) {
@@ -172,7 +173,7 @@ function unknownVariables(env: Readonly<Record<string, string | undefined>>): st
   return Object.keys(env).filter((name) => name.startsWith("SVC_") && !known.has(name) && !name.startsWith(prefix));
 }
 
-/** The file named by `--config`, which must exist, or the first found in the usual places. Never several merged. */
+/** Returns the file named by `--config`, which must exist, or the first one found in the usual places. Files are never merged. */
 async function findConfigFile(
   named: string | undefined,
   env: Readonly<Record<string, string | undefined>>,

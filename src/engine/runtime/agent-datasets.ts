@@ -7,8 +7,8 @@ export const PROGRAM_SOURCE_DATASET = "program_source";
 const field = (kind: string, ...keys: string[]): FieldDraft[] => keys.map((key) => ({ key, kind, mutableBy: "any" }));
 
 /**
- * The datasets of the agent space, as a client would declare them. `spec` and `value` are of several kinds, which no
- * declared field is: for them undeclared keys are let in.
+ * The datasets of the agent space, as a client would declare them. `spec` and `value` may be of several kinds, which a declared
+ * field cannot be, so for them undeclared keys are allowed.
  */
 export const RUNTIME_DATASETS: Readonly<Record<string, DatasetDraft>> = {
   [TRIGGERS_DATASET]: {

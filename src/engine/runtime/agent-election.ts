@@ -3,8 +3,8 @@ import type { Election } from "../../domain/trigger/port.ts";
 import { AGENT } from "./agent-space.ts";
 
 export function createElection(devices: DeviceService, self: string): Election {
-  // A tick asks for every trigger. Within a turn of the loop nothing changes; a moment later a claim may have been heard, and
-  // who took a floating trigger by what was true before would keep it.
+  // A tick asks for every trigger, and nothing changes within a turn of the event loop. A moment later a claim may have been
+  // heard, so a result that is kept longer could assign a floating trigger to the wrong device.
   let known: { active: string | undefined; peers: ReadonlySet<string> } | undefined;
   const look = () => {
     if (known) return known;
@@ -23,7 +23,10 @@ export function createElection(devices: DeviceService, self: string): Election {
   };
 }
 
-/** Boot sequence of the spec: be there, look who is active, claim when nobody else carries the agent. */
+/**
+ * Takes part in the election at boot: registers this device, looks which one is active, and claims when no other device runs the
+ * agent.
+ */
 export async function joinElection(devices: DeviceService, self: string): Promise<void> {
   const own = devices.list().devices.find((device) => device.peerId === self);
   if (!own) return; // pruned: this device takes no part any more
@@ -31,7 +34,7 @@ export async function joinElection(devices: DeviceService, self: string): Promis
   await keepElection(devices, self);
 }
 
-/** Claims what nobody holds: the first device there is, or a survivor of the one that was active. */
+/** Claims the agent when no device holds it: as the first device, or as a survivor of the active one. */
 export async function keepElection(devices: DeviceService, self: string): Promise<void> {
   const { devices: rows, active } = devices.list();
   if (active[AGENT] !== undefined) return;

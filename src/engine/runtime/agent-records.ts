@@ -32,8 +32,8 @@ interface AgentRecordsDeps {
 }
 
 /**
- * The records of triggers and runs, held in memory beside the space: a tick reads them without reading the store, and a
- * thousand triggers with fifty runs each are no scan.
+ * The records of triggers and runs, held in memory beside the space, so that a tick does not read the store, and a thousand
+ * triggers with fifty runs each need no scan.
  */
 export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRecords> {
   const { agent, traces } = deps;
@@ -72,7 +72,7 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
   const { space } = await deps.services();
   load(space, TRIGGERS_DATASET);
   load(space, RUNS_DATASET);
-  // Last, and in the same turn: nothing is missed, and what fails before leaves no listener behind.
+  // Subscribes last, and in the same turn: no commit is missed, and an earlier failure leaves no listener behind.
   const stop = deps.events.on("committed", (space, batch) => {
     if (space.id !== agent.spaceId) return;
     for (const { object, dataset, recordId, doc } of batch.touched) {
@@ -81,7 +81,7 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
     }
   });
 
-  /** Writes, and takes the record as it is now: whoever reads after the write sees it. */
+  /** Writes, and takes the record as it is then, so that every read after the write sees it. */
   const write = async (dataset: string, id: string, set: JsonObject, unset: readonly string[] = [], upsert = false) => {
     const { records, space } = await deps.services();
     const ops = [

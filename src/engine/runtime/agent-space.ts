@@ -5,10 +5,10 @@ import { PROGRAM_SOURCE_DATASET, RUNS_DATASET, RUNTIME_DATASETS, TRIGGERS_DATASE
 /** Name of the derived space, and slug of the election for it. */
 export const AGENT = "agent";
 const TRIGGER_TYPE = "agent_triggers";
-/** Key of the type of programs, in whatever space. */
+/** The key of the type of programs, in any space. */
 export const PROGRAM_TYPE = "program";
 
-/** Where the agent's things are. */
+/** Where the agent's objects are. */
 export interface AgentSpace {
   readonly spaceId: SpaceId;
   /** The object that holds triggers and runs. */
@@ -18,9 +18,10 @@ export interface AgentSpace {
 }
 
 /**
- * Makes what the agent space holds, or finds it made, by nothing that a client could not do: two bundles, two types and
- * their datasets. Every step is found done when it is done again, so a crash between two leaves nothing to mend; ids
- * follow from names, so that devices that do it apart have made the same. The general chat comes first: its bundle waits until what other devices have made is here.
+ * Installs what the agent space holds, if it is not there, using only what a client could use: two bundles, two types and their
+ * datasets. Each step does nothing when it was done before, so a crash between two steps leaves nothing to repair. Ids follow
+ * from names, so devices that install separately make the same objects. The general chat comes first, because its bundle waits
+ * until the objects that other devices made are here.
  */
 export async function installAgentSpace(services: SpaceServices): Promise<AgentSpace> {
   const { bundles, properties, space, types } = services;
@@ -35,7 +36,7 @@ export async function installAgentSpace(services: SpaceServices): Promise<AgentS
   return { spaceId: space.id, anchorId: agent.bundle.rootId, chatId: chat.bundle.rootId };
 }
 
-/** Whoever has a name in the space has it: it may be a type that a client made. */
+/** Accepts a dataset name that is already taken in the space, even by a type that a client made. */
 async function ensureDatasets({ datasets }: SpaceServices, typeId: string, names: readonly string[]): Promise<void> {
   const known = new Set(datasets.listing().map(({ name }) => name));
   for (const name of names) if (!known.has(name)) await datasets.add(typeId, RUNTIME_DATASETS[name]!);

@@ -1,7 +1,7 @@
 import type { Json } from "../../protocol/json.ts";
 import type { CallError } from "../../sandbox/program-protocol.ts";
 
-/** What a call of the host API fails with beside the codes of the HTTP interface. */
+/** The codes with which a call of the host API fails, besides those of the HTTP interface. */
 type RuntimeCode =
   | "host.unknown_call"
   | "http.forbidden"
@@ -21,5 +21,5 @@ export class CallFailure extends Error {
   }
 }
 
-/** A limit on money was reached: the run ends, not the call alone. */
+/** A limit on cost was reached: the whole run ends, not only the call. */
 export class CostExceeded extends Error {}

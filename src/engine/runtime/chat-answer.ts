@@ -4,7 +4,7 @@ import { CallFailure, CostExceeded } from "./call-error.ts";
 import type { ToolBelt } from "./chat-tools.ts";
 import type { HostReply } from "./host-reply.ts";
 
-/** Exchanges with the model in one answer; the last is without tools, so that it says something. */
+/** How many exchanges with the model one answer may take; the last one has no tools, so that the model gives an answer. */
 const MAX_TURNS = 12;
 
 export interface Answer {
@@ -17,14 +17,14 @@ export interface AnswerDeps {
   /** Asks the model; every exchange counts for the run. */
   ask(messages: readonly JsonObject[], tools: readonly JsonObject[] | undefined): Promise<HostReply>;
   readonly tools: ToolBelt;
-  /** Shows what the model says on its way. */
+  /** Shows what the model says before its final answer. */
   interim(text: string): Promise<void>;
-  /** Messages that have come since, as the model is to see them. */
+  /** Returns messages that have come since, in the form for the model. */
   joined(): Promise<JsonObject[]>;
   readonly signal: AbortSignal;
 }
 
-/** Comes to an answer, turn by turn. A limit that ends it stands in it. Rejects with faults of the server's own alone. */
+/** Works out an answer, turn by turn. If a limit ends it, the answer says so. Rejects only for faults of the server itself. */
 export async function answerChat(deps: AnswerDeps, context: readonly JsonObject[]): Promise<Answer> {
   const messages = [...context];
   let said = "";

@@ -30,8 +30,8 @@ export interface ContextParts {
 }
 
 /**
- * The messages of a request, within a budget of tokens: what is asked stands whole if it can, then the thread, then the
- * last messages, then what was found. What does not fit is left out, oldest first.
+ * Builds the messages of a request within a budget of tokens: first the question, whole if it fits, then the thread, then the
+ * last messages, then the search hits. What does not fit is left out, oldest first.
  */
 export function buildContext(parts: ContextParts, budgetTokens: number): JsonObject[] {
   const { asked, agentName } = parts;

@@ -6,10 +6,10 @@ import type { LocalApi } from "./local-api.ts";
 
 /** A chat as the agent reads and writes it. */
 export interface ChatLog {
-  /** False when a message was taken up already. */
+  /** Marks a message as taken up. Returns false when it was already. */
   claim(messageId: string): boolean;
   forget(messageId: string): void;
-  /** The newest message of each thread that asks for something since then and has no answer of this agent. */
+  /** Returns the newest message of each thread that has asked for something since then and that this agent has not answered. */
   unanswered(chat: { objectId: string; spaceId: string | undefined }, sinceMs: number): Promise<ChatNews[]>;
   /** The last messages, oldest first. */
   recent(spaceId: string, chatId: string, count: number): Promise<SeenMessage[]>;
@@ -28,7 +28,7 @@ export interface ChatLog {
 const MAX_TEXT_CHARS = 10_000;
 const MAX_THREAD = 30;
 const SCANNED = 200;
-/** Messages that were taken up and are remembered. */
+/** How many of the messages that were taken up are remembered. */
 const REMEMBERED = 1_000;
 
 export function createChatLog(deps: {
@@ -77,7 +77,7 @@ export function createChatLog(deps: {
       for (const message of messages) {
         const root = rootOf(message);
         if (isOwn(message)) {
-          // What was said on the way to an answer that never came is nobody's any more.
+          // An interim message without a final answer does not count as an answer.
           const done = (message["agent"] as JsonObject)["done"] === true;
           if (done) settled.add(root);
           else await api("DELETE", `${chatPath(spaceId, objectId)}/${message["id"]}`);

@@ -4,7 +4,7 @@ import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 
 const CHAT_MESSAGES = "chat_messages";
-/** Messages of runs that are remembered; older ones are known by the agent's name. */
+/** How many messages of runs are remembered; older ones are recognised by the agent's name. */
 const REMEMBERED = 5_000;
 
 export interface ChatNewsSource {
@@ -14,7 +14,7 @@ export interface ChatNewsSource {
   stop(): void;
 }
 
-/** Tells of every message that is added to a chat of an open space, never of edits. */
+/** Notifies of every message that is added to a chat of an open space, never of edits. */
 export function createChatNews(deps: {
   events: Pick<SpaceEvents, "on">;
   onNews: (news: ChatNews) => void;

@@ -38,7 +38,7 @@ export function createChatRun(deps: ChatRunDeps): (batch: AnswerBatch) => Execut
   return (batch) => async (request) => {
     const meter = createMeter(deps, request);
     const { spaceId, chatId, asked } = batch;
-    /** Those whose words are being answered: more may join them. */
+    /** The authors whose messages are being answered; more may join them. */
     const authors = new Set(asked.map(({ creator }) => creator));
     const mayDo: MayDo = async (where) => {
       const each = await Promise.all([...authors].map((author) => deps.mayDo(author, where)));
@@ -47,7 +47,7 @@ export function createChatRun(deps: ChatRunDeps): (batch: AnswerBatch) => Execut
     const last = () => asked.at(-1) as ChatNews;
     let interimId: string | undefined;
     try {
-      // That it is being answered stands in the chat before anything else: another device sees it too.
+      // The chat says first of all that the message is being answered, so that other devices see it too.
       interimId = await deps.chat.send(spaceId, chatId, {
         text: WORKING,
         replyTo: last().messageId,
@@ -73,7 +73,7 @@ export function createChatRun(deps: ChatRunDeps): (batch: AnswerBatch) => Execut
         },
         await contextOf(deps, batch),
       );
-      // Refusals are for people: between agents they would go round.
+      // Refusals are only sent to people: two agents would answer each other's without end.
       const forPeople = asked.some(({ agent }) => agent === undefined);
       if (answer.text !== "" && (answer.status === "ok" || forPeople))
         await deps.chat.send(spaceId, chatId, {
@@ -114,11 +114,11 @@ async function contextOf(deps: ChatRunDeps, { spaceId, chatId, asked }: AnswerBa
     asked: asked.map(toSeen),
     agentName: deps.agentName,
   };
-  // Half for what was said: tools, their answers and the answer itself take the rest.
+  // Half of the tokens is for the messages: tools, their results and the answer take the rest.
   return buildContext(parts, Math.floor(deps.contextTokens / 2));
 }
 
-/** What the index knows of a question; an index that is off or behind is no reason not to answer. */
+/** Returns what the index finds for a question; if the index is off or behind, the answer goes on without it. */
 async function search(deps: ChatRunDeps, spaceId: string, query: string, seen: ReadonlySet<string>): Promise<string[]> {
   if (query.trim() === "") return [];
   try {
@@ -132,7 +132,7 @@ async function search(deps: ChatRunDeps, spaceId: string, query: string, seen: R
   }
 }
 
-/** Asks the model, with what was said cut down to what may be sent. */
+/** Asks the model, with the messages cut down to what may be sent. */
 async function ask(
   deps: ChatRunDeps,
   meter: Meter,

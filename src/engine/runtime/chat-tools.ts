@@ -72,18 +72,18 @@ const TOOLS: readonly Tool[] = [
 ];
 const toolByName = new Map(TOOLS.map((one) => [nameOf(one), one]));
 
-/** A model repeats itself when it is lost: a call is made twice at most. */
+/** A confused model repeats itself, so the same call is made at most this often. */
 const SAME_CALLS = 2;
 const MAX_RESULT_CHARS = 6_000;
 
 export interface ToolBelt {
-  /** As an endpoint gets them. */
+  /** Returns the definitions in the form that an endpoint expects. */
   definitions(): Promise<JsonObject[]>;
-  /** Makes a call; what it says of failure is for the model to read. */
+  /** Makes a call; a failure is returned as text for the model. */
   call(name: string, args: string): Promise<string>;
 }
 
-/** Tools for one answer: bounded by what those may do who asked. */
+/** Creates the tools for one answer, limited by the rights of the people who asked. */
 export function createToolBelt(deps: {
   host: HostApi;
   context: HostCallContext;

@@ -3,8 +3,8 @@ import type { AgentRecords } from "./agent-records.ts";
 import type { AgentSpace } from "./agent-space.ts";
 
 /**
- * Makes the record by which the agent answers in the general chat, once in the life of an account: on the active
- * device, and never again after somebody deleted it.
+ * Creates the record by which the agent answers in the general chat, once in the life of an account: on the active device, and
+ * never again after somebody deleted it.
  */
 export async function seedChatWatch(deps: {
   agent: AgentSpace;

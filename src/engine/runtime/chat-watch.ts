@@ -7,7 +7,7 @@ import type { TriggerRuns } from "../../domain/trigger/trigger-runs.ts";
 import type { AgentRecords } from "./agent-records.ts";
 import type { ChatLog } from "./chat-log.ts";
 
-/** Under this name the agent writes into chats. */
+/** The name under which the agent writes into chats. */
 export const AGENT_NAME = "assistant";
 
 export interface ChatWatchDeps {
@@ -30,7 +30,7 @@ export interface AnswerBatch {
   readonly spaceId: string;
   readonly chatId: string;
   readonly asked: ChatNews[];
-  /** Taken out by the answer as they come. */
+  /** The answer takes messages out of this list as they come. */
   readonly joining: ChatNews[];
 }
 
@@ -41,12 +41,12 @@ export interface ChatWatch {
   stop(): Promise<void>;
 }
 
-/** What was written longer ago is not answered after a take-over. */
+/** After a take-over, messages older than this are not answered. */
 const FRESH_MS = 15 * 60_000;
-/** Answers to other agents until a person writes. */
+/** How many answers the agent gives to other agents until a person writes. */
 const ANSWERS_TO_AGENTS = 3;
 
-/** Answers in the chat of the record `chat-watch`, on the one device that it is up to. Its dispatch is native. */
+/** Answers in the chat of the record `chat-watch`, on the one device that is responsible for it. Its dispatch is native. */
 export function createChatWatch(deps: ChatWatchDeps): ChatWatch {
   const { records, election, accountId, clock, log } = deps;
   const guard = createFireGuard();
@@ -59,7 +59,7 @@ export function createChatWatch(deps: ChatWatchDeps): ChatWatch {
   const background = (work: Promise<unknown>) =>
     void work.catch((err: unknown) => log.error("watching the chat failed", { err }));
 
-  /** The record, if it is this device that answers by it. */
+  /** Returns the record, if this device answers by it. */
   const here = (): TriggerDefinition | undefined => {
     const record = records.record(CHAT_WATCH);
     if (!record) return undefined;
@@ -132,7 +132,7 @@ export function createChatWatch(deps: ChatWatchDeps): ChatWatch {
     await deps.runs.end(trigger, record, outcome, { runCount: trigger.runCount + 1 });
   };
 
-  /** This device has become the one that answers: what was asked a moment ago is not lost, once a thread. */
+  /** This device has become the one that answers: it answers recent messages that nobody answered, once per thread. */
   const takeOver = async (trigger: TriggerDefinition): Promise<void> => {
     if (trigger.firing.kind !== "event" || !deps.hasModel) return;
     for (const news of await deps.chat.unanswered(trigger.firing, clock.nowMs() - FRESH_MS)) considered(news);

@@ -12,17 +12,17 @@ export interface HostApiDeps {
   readonly agentSpaceId: string;
 }
 
-/** Of the run that makes the call. */
+/** Facts about the run that makes the call. */
 export interface HostCallContext {
   /** Under this name the run writes into chats. */
   readonly agentName: string;
   readonly dry: boolean;
   readonly signal: AbortSignal;
-  /** Told of every message that the run has written. */
+  /** Called with every message that the run has written. */
   readonly onMessage: (messageId: string) => void;
 }
 
-/** Of a file that a program may read whole. */
+/** How large a file may be that a program reads whole. */
 const MAX_FILE_BYTES = 2 << 20;
 
 type Call = (input: JsonObject, context: HostCallContext) => Promise<HostReply>;
@@ -30,8 +30,8 @@ type Call = (input: JsonObject, context: HostCallContext) => Promise<HostReply>;
 export type HostApi = (name: string, input: Json, context: HostCallContext) => Promise<HostReply>;
 
 /**
- * The host API of programs: each function takes one object, the body of the HTTP endpoint of the same meaning with the
- * ids that stand in its path, and answers that endpoint's reply. Failures are CallFailure.
+ * The host API of programs. Each function takes one object: the body of the corresponding HTTP endpoint together with the ids in
+ * its path. It returns that endpoint's reply. Failures are CallFailure.
  */
 export function createHostApi(deps: HostApiDeps): HostApi {
   const { api, agentSpaceId } = deps;
@@ -45,7 +45,7 @@ export function createHostApi(deps: HostApiDeps): HostApi {
   const read = async (method: string, path: string, body?: JsonObject): Promise<HostReply> => ({
     output: await api(method, path, body),
   });
-  /** A dry run says what it would have written and writes nothing. */
+  /** A dry run reports what it would have written and writes nothing. */
   const write = async (context: HostCallContext, method: string, path: string, body: JsonObject): Promise<HostReply> =>
     context.dry ? { output: dryReply(body) } : read(method, path, body);
 
@@ -70,7 +70,7 @@ export function createHostApi(deps: HostApiDeps): HostApi {
       write(context, "POST", `${spacePath(input)}/delete-records`, without(input, "spaceId")),
     "svc.chat.send": async (input, context) => {
       const message = without(input, "spaceId", "objectId");
-      // Whoever reads it sees that a program wrote it, and no trigger takes it for a person's.
+      // Readers see that a program wrote the message, and no trigger takes it for a person's.
       const body = { agent: { name: context.agentName, done: true }, ...message };
       const reply = await write(context, "POST", `${objectPath(input)}/chat/messages`, body);
       const [messageId] = ((reply.output as JsonObject)["recordIds"] ?? []) as string[];

@@ -23,7 +23,7 @@ const MAX_BODY_BYTES = 2 << 20;
 const MAX_REDIRECTS = 5;
 const TIMEOUT_MS = 60_000;
 const METHODS = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]);
-/** What the connection says, or what would say it for another host. */
+/** Headers that the connection sets itself, or that would address another host. */
 const REFUSED_HEADERS = new Set([
   "host",
   "connection",
@@ -44,9 +44,9 @@ interface Wanted {
 }
 
 /**
- * Calls listed hosts for programs. A name is resolved once, its address is checked, and that very address is connected
- * to, so a name that answers differently the second time reaches nothing. Redirects stay on the host. `{{secret:NAME}}`
- * in a header stands for a secret of the configuration, which the program never has.
+ * Calls listed hosts for programs. A name is resolved once, its address is checked, and the connection goes to that very address,
+ * so a name that resolves differently the second time reaches nothing. Redirects stay on the host. `{{secret:NAME}}` in a header
+ * is replaced by a secret of the configuration, which the program never sees.
  */
 export function createHttpFetch(deps: HttpFetchDeps): HttpFetch {
   const { allow, resolve = resolveName } = deps;

@@ -8,7 +8,7 @@ interface Tokens {
   readonly out: number;
 }
 
-/** What one run spends, and how much it may. Calls side by side share it. */
+/** What one run spends, and how much it may. Concurrent calls share it. */
 export interface Spending {
   readonly maxCostUsd: number | undefined;
   /** Spent and reserved. */
@@ -16,16 +16,19 @@ export interface Spending {
 }
 
 interface Reservation {
-  /** Counts what was used instead of what was reserved. Gives its cost; null where the price is unknown. */
+  /** Replaces the reservation by what was used. Returns its cost; null where the price is unknown. */
   settle(tokens: Tokens): number | null;
-  /** The call failed: nothing was spent, as far as anyone knows. */
+  /** Releases the reservation of a call that failed: as far as is known, nothing was spent. */
   release(): void;
 }
 
 export interface LlmBudget {
-  /** Sets the worst case aside. Throws CostExceeded when a cap would be passed, or cannot be kept for want of a price. */
+  /**
+   * Reserves the worst case. Throws CostExceeded when it would exceed a cap, or when a cap cannot be kept because no price is
+   * set.
+   */
   reserve(worst: Tokens, spending: Spending | undefined): Reservation;
-  /** Writes down what the day has cost. */
+  /** Writes the day's cost to the disk. */
   flush(): Promise<void>;
 }
 
@@ -96,7 +99,7 @@ export async function openLlmBudget(deps: LlmBudgetDeps): Promise<LlmBudget> {
   };
 }
 
-/** A token is about four bytes of English, and fewer of anything else. */
+/** A token is about four bytes of English, and fewer bytes of other text. */
 export function estimateTokens(text: string): number {
   return Math.ceil(Buffer.byteLength(text) / 4);
 }
@@ -106,7 +109,7 @@ async function readDay(path: string): Promise<{ day: number; usd: number }> {
     const { day, usd } = (await Bun.file(path).json()) as { day?: unknown; usd?: unknown };
     if (typeof day === "number" && typeof usd === "number") return { day, usd };
   } catch {
-    // Nothing was spent yet, or the file is torn: then the day begins anew.
+    // Nothing was spent yet, or the file is incomplete: the day then begins at zero.
   }
   return { day: 0, usd: 0 };
 }

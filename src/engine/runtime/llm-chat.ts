@@ -32,7 +32,7 @@ const DEFAULT_MAX_TOKENS = 1024;
 const MAX_TRIES = 3;
 const MAX_WAIT_MS = 30_000;
 
-/** Calls an OpenAI-compatible endpoint. What it costs at worst is reserved before, and what it did cost counted after. */
+/** Calls an OpenAI-compatible endpoint. It reserves the worst-case cost before the call, and counts the real cost afterwards. */
 export function createLlmChat(deps: LlmChatDeps): LlmChat {
   const { config, budget, sleep = Bun.sleep, timeoutMs = TIMEOUT_MS } = deps;
 
@@ -71,7 +71,7 @@ export function createLlmChat(deps: LlmChatDeps): LlmChat {
         "llm.context_exceeded",
         `about ${sent} tokens are more than the ${config.contextTokens} of runtime.llm.contextTokens`,
       );
-    // At worst every byte is a token.
+    // In the worst case every byte is a token.
     const reserved = budget.reserve({ in: Buffer.byteLength(body), out: maxTokens as number }, spending);
     try {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);

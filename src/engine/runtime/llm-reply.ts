@@ -7,7 +7,7 @@ export interface Completion {
   readonly usage: { readonly in: number; readonly out: number } | undefined;
 }
 
-/** Reads what an endpoint answered, whole or as a stream of deltas. Everything in it is a stranger's word. */
+/** Reads an endpoint's answer, whole or as a stream of deltas. Nothing in it is trusted. */
 export function readCompletion(text: string): Completion {
   const chunks = /^\s*(?::|data:|event:)/.test(text) ? readStream(text) : [parse(text)];
   const parts: string[] = [];
@@ -53,7 +53,7 @@ function parse(text: string): JsonObject {
     const value = JSON.parse(text) as Json;
     if (isJsonObject(value)) return value;
   } catch {
-    // Told below: what is no JSON and what is no object are the same fault.
+    // Reported below: text that is no JSON and JSON that is no object are the same fault.
   }
   throw badReply();
 }

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { CallFailure } from "./call-error.ts";
 
-/** The HTTP interface of this very server, without a socket between: the same checks, rights, codes and replies. */
+/** The HTTP interface of this very server, called without a socket: the same checks, rights, codes and replies. */
 export type LocalApi = (method: string, path: string, body?: JsonObject, as?: "json" | "content") => Promise<Json>;
 
 /** Answers a request as the listener does; undefined until there is one. */
@@ -23,7 +23,7 @@ export function createLocalApi(answer: AnswerRequest): LocalApi {
   };
 }
 
-/** Text as text; what is no UTF-8 in base64. */
+/** Returns text as text, and bytes that are not UTF-8 as base64. */
 function toContent(bytes: Uint8Array): Json {
   try {
     return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes) };

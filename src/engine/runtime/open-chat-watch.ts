@@ -47,7 +47,7 @@ export function openChatWatch(
   });
 }
 
-/** What an account may do in a space that this account has. */
+/** Returns what an account may do in a space that this account has. */
 async function mayDo(deps: RuntimeDeps, identity: string, spaceId: string): Promise<"nothing" | "read" | "write"> {
   const { members, space } = await deps.space(spaceId);
   if (identity === deps.accountId) return WRITERS.has(space.role()) ? "write" : "read";

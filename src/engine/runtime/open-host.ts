@@ -10,12 +10,12 @@ import { createRedact, type Redact } from "./redact.ts";
 import type { RuntimeDeps } from "./runtime-deps.ts";
 import { readSecrets } from "./secrets.ts";
 
-/** What programs and the chat reach of the world: the API, the model, listed hosts; with secrets, prices and caps. */
+/** What programs and the chat can reach outside: the API, the model, listed hosts; with secrets, prices and caps. */
 export interface Host {
   readonly api: LocalApi;
   readonly llm: LlmChat;
   readonly redact: Redact;
-  /** The host API for a run that may spend so much. */
+  /** Returns the host API for a run with this spending limit. */
   hostFor(spending: Spending): HostApi;
   close(): Promise<void>;
 }

@@ -13,7 +13,7 @@ import type { Redact } from "./redact.ts";
 export interface ProgramRunnerDeps {
   readonly processes: ProgramProcesses;
   readonly programs: Pick<ProgramStore, "source">;
-  /** Answers a call of the host API for a run that may spend so much. */
+  /** Returns the host API for a run with this spending limit. */
   hostFor(spending: Spending): HostApi;
   readonly redact: Redact;
   readonly agentSpaceId: string;
@@ -21,20 +21,20 @@ export interface ProgramRunnerDeps {
   readonly maxFuel: number | undefined;
   readonly maxMemoryMiB: number;
   readonly newSeed: () => number;
-  /** Told of every message that a trigger's run has written. */
+  /** Called with every message that a trigger's run has written. */
   readonly onMessage: (triggerId: string, messageId: string) => void;
 }
 
 const NOTHING_USED = { fuel: null, memPages: null, costUsd: null } as const;
 
-/** What a run has used besides fuel and memory, as far as it has come. */
+/** What a run has used so far besides fuel and memory. */
 interface Account {
   readonly spending: Spending;
   tokens: { in: number; out: number };
   llmCalls: number;
   costUsd: number | null;
   calls: number;
-  /** Why the run is ended, if money ends it. */
+  /** Why the run is ended, if its cost ends it. */
   exceeded: CostExceeded | undefined;
 }
 
@@ -97,7 +97,7 @@ function startOf(request: RunRequest, source: string, deps: ProgramRunnerDeps): 
   };
 }
 
-/** The host's side of a run: every call is answered, counted and traced; secrets are taken out before anyone sees them. */
+/** The host's side of a run: it answers, counts and traces every call, and removes secrets before anyone sees them. */
 function answerCalls(
   deps: ProgramRunnerDeps,
   request: RunRequest,
@@ -153,7 +153,7 @@ function countUsage(account: Account, usage: JsonObject): void {
   const { tokens, costUsd } = usage as { tokens: { in: number; out: number }; costUsd: number | null };
   account.llmCalls++;
   account.tokens = { in: account.tokens.in + tokens.in, out: account.tokens.out + tokens.out };
-  // One call of an unknown price makes the sum unknown.
+  // One call of unknown price makes the sum unknown.
   account.costUsd = account.costUsd === null || costUsd === null ? null : account.costUsd + costUsd;
 }
 

@@ -39,7 +39,9 @@ export function createProgramStore(deps: {
   space(spaceId: string): Promise<SpaceServices>;
 }) {
   const { agent } = deps;
-  /** Programs of the agent space that were looked for, until the row of an object there changes that is not that of the runs. */
+  /**
+   * Programs of the agent space that were looked up; forgotten when the row of any object there changes, except that of the runs.
+   */
   const knownBySpec = new Map<string, string>();
   const stop = deps.events.on("committed", (space, { touched }) => {
     const isProgram = touched.some(
@@ -49,8 +51,8 @@ export function createProgramStore(deps: {
   });
 
   /**
-   * Ids of the type and its properties in a space, as they are now; undefined where there are none. Devices that made them
-   * apart have declared a property each: all of them hold names and versions.
+   * Returns the current ids of the type and its properties in a space; undefined where there are none. Devices that created them
+   * separately have each declared a property, and all of those hold names and versions.
    */
   const typeIn = ({ types, properties }: SpaceServices) => {
     const typeId = types.list().find(({ xKey }) => xKey === PROGRAM_TYPE)?.id;
@@ -62,7 +64,7 @@ export function createProgramStore(deps: {
         .map(({ id }) => id);
     return { typeId, names: idsOf("name"), versions: idsOf("version") };
   };
-  /** The oldest of those that match: a name and a version are one program's. */
+  /** Returns the oldest match: a name and a version identify one program. */
   const find = async (services: SpaceServices, { name, version }: ProgramSpec): Promise<string | undefined> => {
     const type = typeIn(services);
     const either = type?.names.flatMap((nameId) =>

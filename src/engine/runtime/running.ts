@@ -21,20 +21,20 @@ import { createTriggerControl, type TriggerControl } from "./trigger-control.ts"
 
 const TICK_MS = 1_000;
 
-/** Once the agent space is there. */
+/** The runtime once the agent space exists. */
 export interface RunningRuntime {
   readonly control: TriggerControl;
   stop(): Promise<void>;
 }
 
 /**
- * Everything of the runtime, in its order: the agent space, who runs what, what runs can reach, then the ticking. When a step
- * fails, what was begun before it is ended again: it is tried anew.
+ * Starts the parts of the runtime in their order: the agent space, the assignment of triggers to devices, what runs can reach,
+ * then the ticking. When a step fails, the parts begun before it are ended, and the caller tries again.
  */
 export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean): Promise<RunningRuntime> {
   const { config, clock, log, peerId } = deps;
   await using begun = new AsyncDisposableStack();
-  // What other devices have made is known by then, if they can be reached at all.
+  // After that, what other devices have made is known, if they can be reached at all.
   await deps.firstRound();
   const { id: spaceId } = await deps.ensureDerived(AGENT);
   const agent = await installAgentSpace(await deps.space(spaceId));
@@ -115,7 +115,7 @@ interface Ticking {
   everySecond(): void;
 }
 
-/** Ticks every second, and soon after a record has changed: an edit acts at once. */
+/** Ticks every second, and soon after a record has changed, so that an edit takes effect at once. */
 function createTicker(isStopping: () => boolean) {
   let ticking: Ticking | undefined;
   let timer: ReturnType<typeof setInterval> | undefined;

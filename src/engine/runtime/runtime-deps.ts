@@ -21,7 +21,7 @@ export interface RuntimeDeps {
   readonly events: EventBus;
   readonly processes: ProcessRegistry;
   readonly spaceEvents: SpaceEvents;
-  /** Makes the derived space of a name, or finds it made. */
+  /** Creates the derived space of a name if it does not exist, and returns its id. */
   ensureDerived(name: string): Promise<{ id: string }>;
   space(spaceId: string): Promise<SpaceServices>;
   /** Resolves when the first round of sync since the boot has ended. */

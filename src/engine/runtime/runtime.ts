@@ -6,7 +6,7 @@ import type { TriggerControl } from "./trigger-control.ts";
 
 /** The runtime of triggers and programs: a worker behind the requests. */
 export interface Runtime extends Service {
-  /** What the control API and the command line do; waits until the agent space is there. */
+  /** Returns the operations of the control API and the command line; waits until the agent space exists. */
   control(): Promise<TriggerControl>;
 }
 
@@ -19,9 +19,9 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
   let stopping = false;
   let starting: Promise<void> = Promise.resolve();
   const ready = Promise.withResolvers<TriggerControl>();
-  ready.promise.catch(() => {}); // asked for by requests alone
+  ready.promise.catch(() => {}); // only requests wait for it
 
-  /** Tries until it is done: a space that has not come from another device yet comes later. */
+  /** Tries until it succeeds: a space that has not come from another device yet may come later. */
   const startUp = async (): Promise<void> => {
     for (;;) {
       try {
@@ -48,7 +48,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
     async stop() {
       stopping = true;
       ready.reject(svcError("server.unavailable"));
-      // It may wait for what other devices have made; then it ends itself when it comes back.
+      // It may wait for what other devices have made; it then ends itself when the wait is over.
       await Promise.race([starting, Bun.sleep(STOP_MS)]);
       await running?.stop();
     },

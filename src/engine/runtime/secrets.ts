@@ -8,7 +8,7 @@ export interface RuntimeSecrets {
   readonly all: readonly string[];
 }
 
-/** Reads what the configuration names, once: a secret lives in the environment and nowhere else. */
+/** Reads the secrets that the configuration names, once: a secret is only ever in the environment. */
 export function readSecrets(config: Config, env: Readonly<Record<string, string | undefined>>): RuntimeSecrets {
   const byName = new Map<string, string>();
   for (const [name, variable] of Object.entries(config["runtime.secrets"])) {

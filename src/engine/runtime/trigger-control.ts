@@ -26,7 +26,7 @@ export interface TriggerControlDeps {
 
 export type TriggerControl = ReturnType<typeof createTriggerControl>;
 
-/** What the control API does: it writes through to the records, and the scheduler follows them. */
+/** The operations of the control API: they write to the records, and the scheduler follows the records. */
 export function createTriggerControl(deps: TriggerControlDeps) {
   const { records, scheduler, programs, traces, clock } = deps;
 
@@ -60,7 +60,7 @@ export function createTriggerControl(deps: TriggerControlDeps) {
     if (typeof row["trace"] === "string") return row["trace"];
     return isTraceInFile(row) ? traces.read(row["id"] as string) : undefined;
   };
-  /** Switched on by hand: the breaker counts from nothing, whatever the record said. */
+  /** A trigger that is switched on by hand resets its breaker, whatever the record said. */
   const enabling = (record: JsonObject): JsonObject =>
     record["enabled"] === true ? { enabled: true } : { enabled: true, consecutiveFailures: 0 };
 
@@ -89,7 +89,7 @@ export function createTriggerControl(deps: TriggerControlDeps) {
     disable: (triggerId: string): Promise<JsonObject> => write(triggerId, { enabled: false }),
 
     async runNow(triggerId: string, request: FireRequest): Promise<{ runId: string }> {
-      scheduler.tick(); // a trigger that was made a moment ago is known by then
+      scheduler.tick(); // so that the scheduler knows a trigger that was created a moment ago
       return { runId: await scheduler.runNow(recordOf(triggerId), request) };
     },
 
@@ -100,7 +100,7 @@ export function createTriggerControl(deps: TriggerControlDeps) {
       };
     },
 
-    /** The row, and the trace as its lines of JSON; undefined where there is none, or what is there is no trace. */
+    /** Returns the row, and the trace as its lines of JSON; undefined where there is no trace, or where the content is none. */
     async run(runId: string): Promise<{ run: JsonObject; trace: string[] | undefined }> {
       const row = runOf(runId);
       const trace = await traceOf(row);
@@ -112,7 +112,7 @@ export function createTriggerControl(deps: TriggerControlDeps) {
       if (!scheduler.cancel(runId)) throw svcError("run.not_running", { runId });
     },
 
-    /** Runs a run's program again on the answers of its trace, and says whether it came to the same. */
+    /** Runs a run's program again with the answers in its trace, and reports whether the result is the same. */
     async replay(runId: string): Promise<ReplayResult> {
       const row = runOf(runId);
       const text = await traceOf(row);
@@ -133,7 +133,10 @@ export function createTriggerControl(deps: TriggerControlDeps) {
   };
 }
 
-/** Whoever writes records may have written a trace. Read in pieces: it may have eight million bytes. */
+/**
+ * Any writer of records may have written the trace, so nothing in it is trusted. It is read in pieces, because it may have eight
+ * million bytes.
+ */
 async function jsonLines(text: string): Promise<string[] | undefined> {
   const lines = text.trimEnd().split("\n");
   let seen = 0;
@@ -161,7 +164,7 @@ function withoutTrace(row: JsonObject): JsonObject {
   return rest;
 }
 
-/** A spec that can never fire is refused here; written into the record by others, it gets its marker. */
+/** Refuses a spec that can never fire; if others write such a spec into the record, the record is marked instead. */
 function checkSpec(record: JsonObject, spec: Json, nowMs: number): void {
   const { firing } = readTrigger({ ...record, program: "x@v1", args: {}, spec }, nowMs);
   if (firing.kind !== "never") return;
