@@ -12,7 +12,7 @@ export const CHAT_LOCAL_FIELDS = ["unread", "unreadMention", "unreadReactions"] 
 
 const LOCAL = new Set<string>(CHAT_LOCAL_FIELDS);
 const DERIVED = new Set(["creator", "createdAt", "modifiedAt"]);
-/** What a message is created with; all but text, mentions and reactions never change. */
+/** The fields with which a message may be created; only text, mentions and reactions can change later. */
 const CREATED_WITH = new Set(["text", "replyToMessageId", "agent", "attachments", "mentions"]);
 const MAX_TEXT_BYTES = 32 << 10;
 const MAX_MENTIONS = 64;
@@ -44,7 +44,7 @@ function valueFault(field: string, value: Json | undefined): Refusal | undefined
   }
 }
 
-/** Why the check of a request refuses it is why the fold drops it. */
+/** The fold drops an op for the same reason for which the check of a request refuses it. */
 function faultOf(check: () => unknown): Refusal | undefined {
   try {
     check();
@@ -56,8 +56,8 @@ function faultOf(check: () => unknown): Refusal | undefined {
 }
 
 /**
- * Messages of a chat. The same verdict for local and remote changes: a message is its author's alone, a reaction's slot
- * belongs to the account it names.
+ * The rules for messages of a chat. Local and remote changes get the same verdict: only the author may change a message, and a
+ * reaction's slot belongs to the account that it names.
  */
 export const CHAT_RULES: DatasetRules = {
   name: CHAT_DATASET,
@@ -86,7 +86,7 @@ export const CHAT_RULES: DatasetRules = {
   refuseOp(doc, segments, op, creating, envelope) {
     const scope = scopeOf(segments);
     if (scope !== "synced") return refusal("field.scope", { scope });
-    if (creating) return undefined; // refuseCreate has judged the whole
+    if (creating) return undefined; // refuseCreate has judged the whole message
     const [field] = segments;
     if (field === "reactions") return refuseReaction(segments, op, envelope);
     if (field !== "text" && field !== "mentions") return refusal("message.pinned");
@@ -96,11 +96,11 @@ export const CHAT_RULES: DatasetRules = {
     return valueFault(field, op.value);
   },
 
-  /** A reaction's value is the moment of its change, whatever was sent. */
+  /** The value of a reaction is the time of its change, whatever was sent. */
   rewriteOp: (segments, op, envelope) =>
     segments[0] === "reactions" && op.type === "$set" ? { ...op, value: iso(envelope) } : op,
 
-  /** A message from which the last reaction was taken is as one that never had any. */
+  /** A message from which the last reaction was removed is equal to one that never had any. */
   dropsEmptied: (segments) => segments[0] === "reactions",
 
   stamps(doc, creating, envelope): readonly Stamp[] {

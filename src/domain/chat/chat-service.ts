@@ -57,7 +57,7 @@ export function createChatService(deps: ChatServiceDeps) {
       });
     },
 
-    /** Replaces the text of one's own message; mentions follow it. */
+    /** Replaces the text of one's own message; its mentions are derived anew. */
     edit(objectId: string, messageId: string, text: string): Promise<WriteResult> {
       deps.requireWriter();
       const checked = checkEditedText(text);
@@ -81,7 +81,7 @@ export function createChatService(deps: ChatServiceDeps) {
       });
     },
 
-    /** Puts one's reaction on a message, or takes it back if it is there. */
+    /** Adds one's reaction to a message, or removes it if it is there. */
     react(objectId: string, messageId: string, emoji: string): Promise<WriteResult> {
       deps.requireWriter();
       const checked = checkEmoji(emoji);
@@ -108,7 +108,7 @@ export function createChatService(deps: ChatServiceDeps) {
       await unread.readUpTo(chat.idText, messageIn(engine, chat, messageId));
     },
 
-    /** Takes the badge off a message; one that is unknown has none. */
+    /** Removes the mark of unread reactions from a message; an unknown message has none. */
     async readReactions(objectId: string, messageId: string): Promise<void> {
       const chat = chatOf(engine.object(objectId), objectId);
       const message = engine.record(chat, CHAT_DATASET, messageId);

@@ -23,7 +23,7 @@ export interface Attachment {
   readonly link: string;
 }
 
-/** A message that may be written; absent parts are left out. */
+/** A checked message; absent parts are left out. */
 export interface NewMessage {
   readonly text?: string;
   readonly replyToMessageId?: string;
@@ -83,8 +83,8 @@ export function checkEmoji(emoji: string): string {
 const MENTION = /svc:\/\/m\/[A-Za-z0-9._-]+\/([A-Za-z0-9]{1,128})(?![A-Za-z0-9])/g;
 
 /**
- * The accounts a message mentions: those linked in its text, in order and once each, and the author of the message it
- * answers; at most 64, of which that author is one.
+ * Returns the accounts that a message mentions: those linked in its text, in order and once each, and the author of the message
+ * that it answers; at most 64, including that author.
  */
 export function deriveMentions(text: string, repliedTo?: string): string[] {
   const mentioned = new Set<string>();

@@ -7,9 +7,9 @@ import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { CHAT_DATASET, CHAT_LOCAL_FIELDS } from "./chat-rules.ts";
 import { deriveMentions } from "./message-rules.ts";
 
-/** `POST {S}/modify` on messages: what the chat endpoints do beside writing holds for it too. */
+/** `POST {S}/modify` on messages: what the chat endpoints do in addition to writing happens here too. */
 
-/** Refuses what a caller may not send: mentions follow the text. Throws dataset.validation. */
+/** Refuses what a caller may not send: mentions are derived from the text. Throws dataset.validation. */
 export function checkRawMessageOp(_type: RecordOp["type"], path: string): void {
   if (path.split(".")[0] !== "mentions") return;
   const reason = "mentions are derived from the text";
@@ -20,13 +20,13 @@ export function checkRawMessageOp(_type: RecordOp["type"], path: string): void {
   );
 }
 
-/** Why a `scope: local` op on a message is refused: its flags are true or absent. */
+/** Returns why a `scope: local` op on a message is refused: its flags are true or absent. */
 export function rawFlagFault({ type, path, value }: RecordOp): Refusal | undefined {
   if (!CHAT_LOCAL_FIELDS.some((field) => field === path)) return refusal("field.not_local");
   return type === "$unset" || (type === "$set" && value === true) ? undefined : refusal("message.flag");
 }
 
-/** Sets the mentions of every message whose text a record sets. What the fold will refuse is left as it is. */
+/** Sets the mentions of every message whose text a record sets. It leaves alone what the fold will refuse. */
 export function completeRawMessages(
   records: RecordChange[],
   author: AccountId,
@@ -36,7 +36,7 @@ export function completeRawMessages(
     const creator = typeof messageId === "string" && messageId !== "" ? stored(messageId)?.["creator"] : undefined;
     return typeof creator === "string" ? creator : undefined;
   };
-  /** Messages that an earlier op of the request gave mentions. */
+  /** Messages to which an earlier op of the request gave mentions. */
   const mentioning = new Set<string>();
   return records.map((record) => {
     const message = record.id === "" ? undefined : stored(record.id);

@@ -7,7 +7,7 @@ import type { ChangeEngine, Reaction, WriteTx } from "../../change/space-engine.
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { CHAT_DATASET } from "./chat-rules.ts";
 
-/** Counters on the chat object's row, by the flag of a message that each of them counts. */
+/** The counters on the chat object's row, by the flag of a message that each one counts. */
 const COUNTERS = {
   unread: "chat.unreadCount",
   unreadMention: "chat.unreadMentions",
@@ -20,11 +20,11 @@ interface UnreadDeps {
   engine: ChangeEngine;
   accountId: AccountId;
   frontiers: ReadFrontiers;
-  /** What fails when another device's reading is taken over. */
+  /** Called with the error when taking over what another device has read fails. */
   onBackgroundError(error: unknown): void;
 }
 
-/** What of a chat this account has not read: flags on messages, counters on the chat, both private to it. */
+/** Tracks what this account has not read in a chat: flags on messages and counters on the chat, both private to the account. */
 export type Unread = ReturnType<typeof createUnread>;
 
 export function createUnread(deps: UnreadDeps) {
@@ -50,7 +50,7 @@ export function createUnread(deps: UnreadDeps) {
     return found;
   };
 
-  /** The flags a message should have after it was folded, given what it was before. */
+  /** Returns the flags that a message should have after it was folded, given its former state. */
   const flagsOf = (
     touched: TouchedRecord,
     before: JsonObject | undefined,
@@ -111,7 +111,7 @@ export function createUnread(deps: UnreadDeps) {
     if (Object.keys(fields).length > 0) local.setLocal(object, OBJECTS_DATASET, objectId, fields);
   };
 
-  /** Takes the flags off everything that the frontier covers by now. */
+  /** Removes the flags from everything that the frontier covers by now. */
   const settle = (objectId: ObjectId): Promise<void> =>
     engine.write((tx) => {
       const object = tx.object(objectId);
@@ -140,7 +140,7 @@ export function createUnread(deps: UnreadDeps) {
 
   engine.reactTo(CHAT_DATASET, react);
   const stop = frontiers.onMoved((objectId) => {
-    // Objects of other spaces are none of this engine's.
+    // This engine does not have the objects of other spaces.
     if (engine.object(objectId)) settle(objectId).catch(deps.onBackgroundError);
   });
 
@@ -151,13 +151,13 @@ export function createUnread(deps: UnreadDeps) {
       await readWhere(objectId, (version) => version <= upTo, [originOf(objectId, upTo)]);
     },
     readAll: (objectId: ObjectId): Promise<void> => readWhere(objectId, () => true, []),
-    /** Marks the reactions on a message as read, and what those who left them had written before. */
+    /** Marks the reactions on a message as read, and everything that their authors had written before. */
     async readReactions(objectId: ObjectId, message: JsonObject): Promise<void> {
       const origins = foreignReactions(message).map(({ version }) => originOf(objectId, version));
       await advance(objectId, origins);
     },
     settle,
-    /** A caller set or took away flags of a message by hand: the chat's counters follow. */
+    /** Updates the chat's counters after a caller set or removed flags of a message directly. */
     followLocal(tx: WriteTx, object: ObjectEntry, dataset: string, before: JsonObject, after: JsonObject): void {
       if (dataset !== CHAT_DATASET) return;
       const delta: Record<Flag, number> = { unread: 0, unreadMention: 0, unreadReactions: 0 };
@@ -194,7 +194,7 @@ export function createUnread(deps: UnreadDeps) {
   }
 }
 
-/** One entry a record: as it was before the batch and as it is after, whatever happened in between. */
+/** Returns one entry per record: its state before the batch and after it, whatever happened in between. */
 function lastStates(touched: readonly TouchedRecord[]): Iterable<TouchedRecord> {
   const byRecord = new Map<string, TouchedRecord>();
   for (const record of touched) {
@@ -205,7 +205,7 @@ function lastStates(touched: readonly TouchedRecord[]): Iterable<TouchedRecord> 
   return byRecord.values();
 }
 
-/** The version that last wrote a path of a record, as `_ver` has it. */
+/** Returns the version that last wrote a path of a record, as `_ver` holds it. */
 function versionAt(doc: JsonObject, path: readonly string[]): Json {
   let node: Json = doc["_ver"] ?? null;
   for (const segment of path) {

@@ -11,24 +11,24 @@ export interface EventQuery {
   readonly target?: readonly string[];
 }
 
-/** What a stream wants: one of each dimension's values, in every dimension that has any. */
+/** What a stream wants: an event must have one of the values in every dimension that has any. */
 export interface EventFilter {
   readonly scopes: ReadonlySet<EventScope>;
-  /** Of events of space scope. */
+  /** Spaces, for events of space scope. */
   readonly spaceIds: ReadonlySet<string>;
-  /** Exact types. Neither these nor prefixes: any type. */
+  /** Exact types. Any type, if there are neither types nor prefixes. */
   readonly types: ReadonlySet<string>;
   /** `x` for the pattern `x.*`, which matches `x` and everything below it. */
   readonly prefixes: ReadonlySet<string>;
   readonly targets: ReadonlySet<string>;
 }
 
-/** Values of one dimension; a stream that wants more is better served by a pattern. */
+/** How many values one dimension may have; a stream that wants more should use a pattern. */
 const MAX_VALUES = 256;
 
 /**
- * Reads a stream's filter. Without a scope it is device and account, or, where spaces are named, those spaces.
- * Errors: request.missing_field {field}; request.invalid_field {field, reason}.
+ * Reads a stream's filter. Without a scope, the scopes are device and account or, where spaces are named, those spaces. Errors:
+ * request.missing_field {field}; request.invalid_field {field, reason}.
  */
 export function readEventFilter(query: EventQuery): EventFilter {
   const { scope = [], spaceId = [], type = [], target = [] } = query;
@@ -65,7 +65,7 @@ export function readEventFilter(query: EventQuery): EventFilter {
   };
 }
 
-/** Whether a stream with this filter is to see an event. */
+/** Whether a stream with this filter receives an event. */
 export function matchesFilter(filter: EventFilter, event: EventInput): boolean {
   if (!filter.scopes.has(event.scope)) return false;
   if (event.scope === "space" && !filter.spaceIds.has(event.spaceId!)) return false;

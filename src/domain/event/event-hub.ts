@@ -8,13 +8,16 @@ import { belowPattern, namesForeignTopic, parseTopic, topicOf } from "./event-to
 import type { BusEvent, DropReason, EventBus, EventInput, IncomingEvent, NetworkEvents } from "./port.ts";
 import { createTopicInterest } from "./topic-interest.ts";
 
-/** What one device may send over the network: events a second, and at once. */
+/** How many events one device may send over the network in a second, and how many at once. */
 const PER_SECOND = 30;
 const BURST = 60;
-/** What all devices of an account may send together, as a multiple of that: a device's name is for its sender to choose. */
+/**
+ * What all devices of an account may send together, as a multiple of that: senders choose the names of their devices, so a limit
+ * per device alone would not hold.
+ */
 const DEVICES = 4;
 
-/** A stream: takes the frame of an event, and says whether it could. */
+/** A stream: takes the frame of an event, and returns whether it could. */
 type EventReceiver = (frame: Uint8Array) => boolean;
 
 /** What the bus knows about itself, for diagnosis. */
@@ -32,9 +35,9 @@ export interface EventHub extends EventBus {
    * Errors: request.missing_field, request.invalid_field, events.too_many_patterns, and the space's (not_found, …).
    */
   subscribe(query: EventQuery, receive: EventReceiver): Promise<() => void>;
-  /** Takes an event from the network, or drops it and says why. */
+  /** Takes an event from the network. Returns why it was dropped; undefined if it was delivered. */
   receive(incoming: IncomingEvent): DropReason | undefined;
-  /** Connects the network; undefined disconnects it. What streams want of it is announced again. */
+  /** Connects the network, and announces again what streams want of it; undefined disconnects. */
   connect(network: NetworkEvents | undefined): void;
   stats(): EventStats;
 }
@@ -43,13 +46,13 @@ export interface EventHubDeps {
   readonly accountId: string;
   readonly clock: Clock;
   /**
-   * An active space, and whether its current read key is here, so that an event can be sealed for it. Fails with the
+   * Opens an active space and returns whether its current read key is here, so that an event can be sealed for it. Fails with the
    * space resolution errors (EVENT-1).
    */
   requireSpace(spaceId: string): Promise<{ readonly hasReadKey: boolean }>;
 }
 
-/** Makes the in-process event bus of an account (EVENT-1): no snapshot, no replay. */
+/** Creates the in-process event bus of an account (EVENT-1): no snapshot, no replay. */
 export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps): EventHub {
   const streams = new Set<{ filter: EventFilter; receive: EventReceiver }>();
   const observers = new Set<(event: BusEvent) => void>();
@@ -140,7 +143,7 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
   };
 }
 
-/** Checks an event from the network as one from a client is checked, and whose topic it is. */
+/** Checks an event from the network as one from a client is checked, and that its topic is its sender's to use. */
 function takeIn(
   incoming: IncomingEvent,
   accountId: string,
@@ -159,7 +162,7 @@ function takeIn(
   try {
     checkEvent(input);
   } catch (fault) {
-    // The sender of an event from the network gets no reason, as a client would.
+    // The sender of an event from the network gets no reason, unlike a client.
     if (fault instanceof SvcError) return "malformed";
     throw fault;
   }

@@ -20,7 +20,7 @@ export function checkEvent(input: EventInput): void {
   }
 }
 
-/** Scope and space go together. Errors: request.missing_field {field}; request.invalid_field {field, reason}. */
+/** A space is named exactly for space scope. Errors: request.missing_field {field}; request.invalid_field {field, reason}. */
 function checkScope(scope: EventScope, spaceId: string | undefined): void {
   if (scope === "space" && (spaceId ?? "") === "") {
     throw svcError("request.missing_field", { field: "spaceId" }, "The scope space needs a spaceId");

@@ -9,7 +9,7 @@ import type { EventFilter } from "./event-filter.ts";
 const MAX_TOPIC_BYTES = 256;
 const MAX_TOPIC_SEGMENTS = 16;
 const NO_TARGET = "-";
-/** What is written like an account id, right or misspelt. */
+/** Matches text that looks like an account id, whether valid or misspelt. */
 const ACCOUNT_LIKE = /^A[1-9A-HJ-NP-Za-km-z]{40,60}$/;
 const SELF_OWNED_TYPES: ReadonlySet<string> = new Set(["editor.cursor"]);
 
@@ -19,7 +19,7 @@ export function topicOf(type: string, target: string | undefined, account: strin
   return SELF_OWNED_TYPES.has(type) ? `acc/${topic}/${account}` : topic;
 }
 
-/** Why type and target make no topic: they are too long together. */
+/** Returns why type and target do not make a topic: together they are too long. */
 export function topicFault(type: string, target: string | undefined): Refusal | undefined {
   const topic = topicOf(type, target, "");
   if (topic.length > MAX_TOPIC_BYTES) return refusal("event.topic_bytes", { limit: MAX_TOPIC_BYTES });
@@ -29,14 +29,14 @@ export function topicFault(type: string, target: string | undefined): Refusal | 
   return undefined;
 }
 
-/** What a topic from the network says; `owner` for self-owned types. The parts still have to be checked. */
+/** What a topic from the network says; `owner` is set for self-owned types. The parts still have to be checked. */
 export interface ParsedTopic {
   readonly type: string;
   readonly target: string | undefined;
   readonly owner: string | undefined;
 }
 
-/** Undefined for what is no topic, or is not the topic of its type. */
+/** Parses a topic. Returns undefined for text that is no topic, or not the topic of its type. */
 export function parseTopic(topic: string): ParsedTopic | undefined {
   if (topic.length > MAX_TOPIC_BYTES + 64) return undefined;
   const segments = topic.split("/");
@@ -56,12 +56,12 @@ export function namesForeignTopic(type: string, target: string | undefined, acco
   return target.split(".").some((part) => part !== account && ACCOUNT_LIKE.test(part));
 }
 
-/** The pattern of every event whose type lies below a prefix. */
+/** The pattern of every event whose type is below a prefix. */
 export const belowPattern = (prefix: string): string => `ev/${prefix.replaceAll(".", "/")}/>`;
 
 /**
- * The patterns a stream needs from a room: all that its filter can match, and with `byTarget` no more than the targets
- * it names. What the patterns let through beside that is filtered here.
+ * Returns the patterns that a stream needs from a room: those of everything that its filter can match, or with `byTarget` only
+ * those of the targets it names. What else the patterns let through is filtered here.
  */
 export function patternsOf(filter: EventFilter, byTarget: boolean): string[] {
   const { types, prefixes } = filter;
@@ -82,7 +82,7 @@ export function patternsOf(filter: EventFilter, byTarget: boolean): string[] {
   return [...patterns];
 }
 
-/** The patterns of a set that no other one of it covers: what has to be subscribed to. */
+/** Returns the patterns of a set that no other one covers: those to subscribe to. */
 export function coverOf(patterns: ReadonlyMap<string, number> | ReadonlySet<string>): string[] {
   const cover: string[] = [];
   for (const pattern of patterns.keys()) if (!isCovered(pattern, patterns)) cover.push(pattern);
@@ -91,7 +91,7 @@ export function coverOf(patterns: ReadonlyMap<string, number> | ReadonlySet<stri
 
 function isCovered(pattern: string, by: ReadonlyMap<string, number> | ReadonlySet<string>): boolean {
   const segments = pattern.split("/");
-  // `a/b/>` covers whatever goes on below `a/b`.
+  // `a/b/>` covers every pattern below `a/b`.
   for (let length = segments.length - 1; length > 0; length--) {
     const wide = `${segments.slice(0, length).join("/")}/>`;
     if (wide !== pattern && by.has(wide)) return true;

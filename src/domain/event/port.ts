@@ -19,13 +19,15 @@ export interface BusEvent extends EventInput {
 /** The event bus as other features see it. */
 export interface EventBus {
   /**
-   * Publishes to every matching stream and, beyond device scope, to the network. Gives the number of local streams
-   * reached. Errors: those of `POST /v1/events`.
+   * Publishes to every matching stream and, beyond device scope, to the network. Returns the number of local streams reached.
+   * Errors: those of `POST /v1/events`.
    */
   publish(input: EventInput): Promise<{ subscribers: number }>;
-  /** Calls back for every event of the bus, from here or from the network. Not a subscriber: it is not counted. */
+  /** Calls back for every event of the bus, from here or from the network. Observers are not counted as subscribers. */
   observe(observer: (event: BusEvent) => void): () => void;
-  /** Has events of a room of the network come here whose types lie below a prefix, stream or no stream. The result ends it. */
+  /**
+   * Receives events of a room of the network whose types are below a prefix, even when no stream wants them. The result ends it.
+   */
   follow(room: EventRoom, prefix: string): () => void;
 }
 
@@ -37,13 +39,13 @@ export type EventRoom = { readonly scope: "account" } | { readonly scope: "space
  * queued or sent again.
  */
 export interface NetworkEvents {
-  /** Sends one event; quietly nothing while there is no network. */
+  /** Sends one event; does nothing while there is no network. */
   send(room: EventRoom, topic: string, data: Json | undefined): void;
   /** Replaces the topic patterns wanted from a room; none means that nobody listens any more. */
   watch(room: EventRoom, patterns: readonly string[]): void;
 }
 
-/** An event as it came in, opened and its sender proved; everything else about it is a stranger's word. */
+/** An event from the network, opened and with its sender proved; nothing else in it is trusted. */
 export interface IncomingEvent {
   readonly room: EventRoom;
   readonly topic: string;

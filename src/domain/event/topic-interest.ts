@@ -4,16 +4,19 @@ import type { EventFilter } from "./event-filter.ts";
 import { coverOf, patternsOf } from "./event-topic.ts";
 import type { EventRoom, NetworkEvents } from "./port.ts";
 
-/** The topic patterns that are wanted from the rooms of the network: by streams, within each room's budget, and by the service. */
+/**
+ * Keeps the topic patterns that are wanted from the rooms of the network: by streams, within each room's budget, and by the
+ * service.
+ */
 export interface TopicInterest {
   /**
-   * Adds what a stream wants; the result takes it back. All rooms or none.
-   * Errors: events.too_many_patterns {spaceId, limit}.
+   * Adds what a stream wants, in all rooms or none; the result removes it again. Errors: events.too_many_patterns {spaceId,
+   * limit}.
    */
   add(filter: EventFilter): () => void;
-  /** Adds what the service itself wants of a room, beside the budget; the result takes it back. */
+  /** Adds what the service itself wants of a room, outside the budget; the result removes it again. */
   follow(room: EventRoom, pattern: string): () => void;
-  /** Tells a network that has come up what every room wants. */
+  /** Announces to a network that has come up what every room wants. */
   announceAll(): void;
 }
 
@@ -46,7 +49,7 @@ export function createTopicInterest(network: () => NetworkEvents | undefined): T
     if (cover.length === 0) roomsByKey.delete(keyOf(entry.room));
   };
 
-  /** Adds patterns to what a room's streams, or the service, want; the result takes them back, once. */
+  /** Adds patterns to those that a room's streams, or the service, want; the result removes them again, once. */
   const want = (room: EventRoom, by: "counts" | "followed", patterns: readonly string[]): (() => void) => {
     const change = (step: 1 | -1): void => {
       const entry = entryOf(room);
@@ -96,7 +99,7 @@ function roomsOf({ scopes, spaceIds }: EventFilter): EventRoom[] {
   return rooms;
 }
 
-/** The narrowest patterns for the filter with which the room stays within its budget; the account's room has none. */
+/** Returns the narrowest patterns for the filter that keep the room within its budget; the account's room has no budget. */
 function withinBudget(room: EventRoom, counts: PatternCounts, filter: EventFilter): string[] {
   for (const byTarget of [true, false]) {
     const patterns = patternsOf(filter, byTarget);

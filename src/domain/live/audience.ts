@@ -5,7 +5,7 @@ import { PendingChanges } from "./pending-changes.ts";
 
 export interface Member {
   readonly sink: LiveSink;
-  /** Entries that may wait for it. */
+  /** How many entries may wait for it. */
   readonly capacity: number;
   readonly driftBudgetPercent: number;
   /** How often the window had been full before this member saw it. */
@@ -14,7 +14,7 @@ export interface Member {
   left: boolean;
 }
 
-/** Members that have taken everything up to the same moment, so that the same changes await them. */
+/** Members that have taken everything up to the same moment, so that the same changes wait for them. */
 interface Cohort {
   readonly members: Set<Member>;
   readonly pending: PendingChanges;
@@ -23,11 +23,11 @@ interface Cohort {
 
 interface Standing {
   cohort: Cohort;
-  /** It asked when there was nothing, so it is us it waits for: what comes now is not held against its capacity. */
+  /** It asked when there was nothing, so the delay is the server's: what comes now does not count against its capacity. */
   waits: boolean;
 }
 
-/** The subscribers of one window. What awaits those who lag equally is kept, coalesced and encoded once. */
+/** The subscribers of one window. Changes for members that lag equally are kept, coalesced and encoded once. */
 export class Audience {
   readonly #standings = new Map<Member, Standing>();
   readonly #cohorts = new Set<Cohort>();
@@ -54,7 +54,10 @@ export class Audience {
     this.#leaveCohort(member, standing.cohort);
   }
 
-  /** Adds to what awaits everyone; at least one entry. Answers who has something now and had nothing before, and whose mailbox is full. */
+  /**
+   * Adds at least one entry to the changes that wait for every member. Returns the members that have something now and had
+   * nothing before, and those whose mailbox is full.
+   */
   publish(entries: readonly LiveEntry[]): { informed: readonly Member[]; overflowed: readonly Member[] } {
     const current = this.#current;
     this.#current = undefined;
@@ -62,13 +65,13 @@ export class Audience {
     for (const cohort of this.#cohorts) {
       cohort.pending.add(entries);
       cohort.changes = undefined;
-      // Whatever one commit brings fits into an empty mailbox.
+      // Everything that one commit brings fits into an empty mailbox.
       if (cohort !== current) overflowed.push(...this.#fullIn(cohort));
     }
     return { informed: current ? [...current.members] : [], overflowed };
   }
 
-  /** Everything that awaits a member; it is up to date then. */
+  /** Returns everything that waits for a member, which is then up to date. */
   take(member: Member): LiveChanges | undefined {
     const standing = this.#standings.get(member);
     if (!standing) return undefined;

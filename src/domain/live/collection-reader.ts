@@ -4,7 +4,7 @@ import { rowsOf } from "../../query/rows/row-source.ts";
 import { type QueryRequest, type QueryResult, runQuery } from "../../query/run/run-query.ts";
 import { ROW_LIVE } from "../../store/row-types.ts";
 
-/** A read took longer than it may on the server's loop, and was given up. */
+/** A read took longer than it may hold the server's event loop, and was given up. */
 export class ReadTooLong extends Error {}
 
 /** The terms of a query as its caller gave them: a reader parses them again. */
@@ -24,11 +24,11 @@ export interface CollectionReader {
   now(request: QueryRequest, maxMs?: number): QueryResult;
   /** Reads it off the loop, as it is at some moment between the call and the answer. */
   aside(terms: RawTerms, limit: number, includeTotal: boolean): Promise<QueryResult>;
-  /** The stored text of a live record. Throws when there is none: what is held has come apart from the store. */
+  /** Returns the stored text of a live record. Throws when there is none: the window then differs from the store. */
   text(id: string): string;
 }
 
-/** `collectionId` answers the collection's number; undefined while nothing was ever written there. */
+/** `collectionId` returns the collection's number; undefined while nothing was ever written there. */
 export function createCollectionReader(
   engine: Pick<ChangeEngine, "store">,
   readers: Pick<ReaderPool, "run">,

@@ -6,33 +6,33 @@ import type { FieldPath } from "../../query/value/field-path.ts";
 import { instantOf } from "../../query/value/instant.ts";
 import type { Bound } from "./interval-list.ts";
 
-/** A value as a map's key: scalars are themselves, null stands for missing too, dates are marked texts. */
+/** A value as a map's key: scalars are themselves, null also stands for missing, dates are marked texts. */
 export type GuardKey = string | number | boolean | null;
 
 /** The types that have ranges; dates are compared by their milliseconds. */
 export type RangeType = "number" | "string" | "date";
 
-/** A document without such a value at the path does not match. */
+/** A demand on a path: a document without such a value there does not match. */
 export type Guard =
   | { readonly path: FieldPath; readonly keys: readonly GuardKey[] }
   /** Where the path leads to several values, one may meet the low bound and another the high one. */
   | { readonly path: FieldPath; readonly type: RangeType; readonly low: Bound; readonly high: Bound }
-  /** A string has the text in it, both folded (src/query/filter/regex-literal.ts). */
+  /** A string contains the text, both folded (src/query/filter/regex-literal.ts). */
   | { readonly path: FieldPath; readonly contains: string }
-  /** A string matches it: that shows only by trying it. */
+  /** A string matches it, which only trying it can tell. */
   | { readonly path: FieldPath; readonly pattern: RE2JS };
 
 type Guards = readonly Guard[];
 type RangeGuard = Extract<Guard, { low: Bound }>;
 
-/** Texts are found by the runs of so many characters in them. */
+/** Texts are found by the runs of this many characters in them. */
 export const GRAM_CHARS = 3;
 /** A filter with longer lists is cheaper to try than to file under every value. */
 const MAX_KEYS = 128;
 
 /**
- * The ways to say which documents a filter can match by the value of a path: within each, every match satisfies at least
- * one of its guards. None where the filter has no equality, range or regex that all matches must meet.
+ * Returns the ways to say, by the value of a path, which documents a filter can match: within each way, every match satisfies at
+ * least one of its guards. There is none where the filter has no equality, range or regex that all matches must meet.
  */
 export function guardOptions(filter: Filter): Guards[] {
   return optionsOf(filter).filter((guards) => weight(guards) <= MAX_KEYS);
@@ -85,7 +85,7 @@ function regexOptions(path: FieldPath, regex: RE2JS): Guards[] {
   return options.length > 0 ? options : [[{ path, pattern: regex }]];
 }
 
-/** Of a low and a high bound for one path, one range: `{n: {$gte: 1, $lt: 5}}`. */
+/** Joins a low and a high bound for one path into one range: `{n: {$gte: 1, $lt: 5}}`. */
 function joinRanges(options: readonly Guards[]): Guards[] {
   const kept: Guards[] = [];
   const lowByPlace = new Map<string, RangeGuard>();
@@ -113,12 +113,12 @@ function lightest(options: readonly Guards[]): Guards | undefined {
   return options.toSorted((a, b) => weight(a) - weight(b))[0];
 }
 
-/** How many places a window is filed in. A range, a text or a pattern is worth less than an equality. */
+/** Returns in how many places a window is filed. A range, a text or a pattern is worth less than an equality. */
 function weight(guards: Guards): number {
   return guards.reduce((sum, guard) => sum + ("keys" in guard ? guard.keys.length : MAX_KEYS / 16), 0);
 }
 
-/** Equal values have equal keys; undefined for objects and arrays, which are not filed. */
+/** Returns the key of a value; equal values have equal keys. Undefined for objects and arrays, which are not filed. */
 export function guardKeyOf(value: Json | undefined): GuardKey | undefined {
   if (value === undefined) return null;
   if (typeof value !== "object" || value === null) return value;
@@ -126,7 +126,7 @@ export function guardKeyOf(value: Json | undefined): GuardKey | undefined {
   return instant === undefined ? undefined : `\0date ${instant}`;
 }
 
-/** A value as a point of a range, or undefined if it is of no type that has them. */
+/** Returns a value as a point of a range; undefined if its type has no ranges. */
 export function rangeValueOf(value: Json | undefined): { type: RangeType; value: number | string } | undefined {
   if (typeof value === "number") return { type: "number", value };
   if (typeof value === "string") return { type: "string", value };

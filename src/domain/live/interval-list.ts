@@ -1,4 +1,4 @@
-/** A bound of an interval; undefined is none. Bounds of one list are of one type. */
+/** A bound of an interval; undefined means no bound. All bounds of one list have the same type. */
 export type Bound = number | string | undefined;
 
 interface Interval<W> {
@@ -14,7 +14,7 @@ const BLOCK = 64;
 export class IntervalList<W> {
   readonly #intervalsByOwner = new Map<W, Interval<W>[]>();
   readonly #compare: (a: number | string, b: number | string) => number;
-  /** By low bound; undefined while intervals have come or gone since it was made. */
+  /** By low bound; undefined if intervals were added or removed since it was made. */
   #sorted: Interval<W>[] | undefined;
   /** The highest high bound of each block of `#sorted`. */
   #blockHighs: Bound[] = [];
@@ -40,12 +40,12 @@ export class IntervalList<W> {
     if (this.#intervalsByOwner.delete(owner)) this.#sorted = undefined;
   }
 
-  /** The owners of the intervals that meet [low, high], once for each that does. */
+  /** Yields the owners of the intervals that meet [low, high], once for each such interval. */
   *meeting(low: Bound, high: Bound): Generator<W> {
     const sorted = this.#sorted ?? this.#sort();
     for (let block = 0; block * BLOCK < sorted.length; block++) {
       const start = block * BLOCK;
-      // Sorted by low bound: from here on all begin too late.
+      // Sorted by low bound: from here on, all intervals begin too late.
       if (this.#isAbove((sorted[start] as Interval<W>).low, high)) return;
       if (this.#isAbove(low, this.#blockHighs[block])) continue;
       for (const interval of sorted.slice(start, start + BLOCK))
@@ -53,7 +53,7 @@ export class IntervalList<W> {
     }
   }
 
-  /** Whether a low bound lies above a high one. */
+  /** Whether a low bound is above a high one. */
   #isAbove(low: Bound, high: Bound): boolean {
     return low !== undefined && high !== undefined && this.#compare(low, high) > 0;
   }

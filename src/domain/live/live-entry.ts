@@ -8,9 +8,9 @@ export type LiveItem =
   | { readonly kind: "added" | "updated"; readonly part: RecordPart }
   | { readonly kind: "removed"; readonly id: string; readonly reason: RemovalReason };
 
-/** One write, as a window sees it. A record stands in at most one entry of a commit. */
+/** One write, as a window sees it. A commit has at most one entry for a record. */
 export interface LiveEntry {
-  /** Of the write; empty when an object was deleted. */
+  /** The version of the write; empty when an object was deleted. */
   readonly versionId: string;
   readonly items: LiveItem[];
 }

@@ -1,10 +1,10 @@
 /**
- * The live windows of one space (LIVE-3). After each commit every touched record is offered to the windows
- * of its collection that could care; what has changed in a window awaits its subscribers, coalesced, until they take it.
+ * The live windows of one space (LIVE-3). After each commit every touched record is offered to the windows of its collection that
+ * it may concern; the changes of a window are coalesced until its subscribers take them.
  *
- * Windows are brought up to date once the writers of a commit were answered, and before anything reads the store for
- * them; commits in between count as one. A snapshot and its registration are made without giving up the loop. So nothing
- * is missed or given twice. A write costs a look at each path that guards windows of its collection, and the windows found.
+ * Windows are brought up to date after the writers of a commit were answered, and before anything reads the store for them;
+ * commits in between count as one. A snapshot and its registration happen in one turn of the event loop, so nothing is missed or
+ * given twice. A write costs one look at each path that guards windows of its collection, plus the windows found.
  */
 import type { Log } from "../../base/log.ts";
 import type { CommitBatch, TouchedRecord } from "../../change/fold/commit-batch.ts";
@@ -43,11 +43,11 @@ import { createWholeWindows } from "./whole-window.ts";
 import { createRefills } from "./window-refill.ts";
 import { createSnapshots } from "./window-snapshot.ts";
 
-/** How long windows may read the store on the server's loop before a reader does it aside. */
+/** How long windows may read the store on the server's event loop before a reader takes over. */
 export interface ReadTimes {
-  /** One window. */
+  /** For one window. */
   readonly windowMs: number;
-  /** All windows that one commit has made short. */
+  /** For all windows that one commit has made short. */
   readonly commitMs: number;
 }
 
@@ -60,18 +60,18 @@ export interface LiveQueriesDeps {
   readonly declaredKind?: (dataset: string, path: string) => "datetime" | undefined;
   readonly readTimes?: ReadTimes;
   readonly reserve?: Reserve;
-  /** Runs something when the writers of a commit were answered. */
+  /** Runs a function after the writers of a commit were answered. */
   readonly soon?: (run: () => void) => void;
 }
 
 export interface LiveQueries {
-  /** Subscriptions, open and opening. A space with any is not idle. */
+  /** How many subscriptions are open or opening. A space with any is not idle. */
   readonly size: number;
   /**
-   * Reads a window and watches it from that version on. The subscription is to be closed, unless the sink was notified that
+   * Reads a window and watches it from that version on. The caller must close the subscription, unless its sink was notified that
    * it ended.
-   * @throws SvcError the faults of `parseLiveBody`, object.not_found for an unknown or deleted object,
-   *   server.unavailable when the space is closed
+   * @throws SvcError the faults of `parseLiveBody`, object.not_found for an unknown or deleted object, server.unavailable when
+   *   the space is closed
    */
   subscribe(
     collection: LiveCollection,
@@ -110,7 +110,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
     });
   }
 
-  /** Brings every window to the version of the store. Whatever reads the store for a window does this first. */
+  /** Brings every window to the version of the store. Code that reads the store for a window calls this first. */
   function catchUp(): void {
     if (touched.length === 0) return;
     const news = touched;
@@ -170,7 +170,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
     }
   }
 
-  /** A window that cannot go on ends for its subscribers; the commit and the other windows are not concerned. */
+  /** Ends a window that cannot go on for its subscribers; the commit and the other windows are not affected. */
   function guarded(watched: WatchedWindow, run: () => void): void {
     try {
       run();
@@ -186,7 +186,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   }
 
   function end(watched: WatchedWindow, member: Member, reason: LiveEnd): void {
-    // What made a window drift is sent before its end; an overflowing mailbox drops what it holds.
+    // A window that drifted sends its last changes before its end; an overflowing mailbox drops what it holds.
     const last = reason === "drifted" ? watched.audience.take(member) : undefined;
     leave(watched, member);
     member.sink.ended(reason, last);
@@ -208,7 +208,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
     if (collection.windowByKey.size === 0 && collectionByKey.get(key) === collection) collectionByKey.delete(key);
   }
 
-  /** The window of a request, watched from now on. */
+  /** Returns the window of a request, which is watched from now on. */
   function open(request: LiveRequest): WatchedWindow {
     const id = request.collection;
     if (closed) throw svcError("server.unavailable");
@@ -238,7 +238,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
     return { ...reader, aside };
   }
 
-  /** The number of a collection once something was written there; it never changes then. */
+  /** Returns the number of a collection once something was written there; it never changes then. */
   function collectionIdIn(id: LiveCollection): number | undefined {
     if (id === "objects") return OBJECTS_COLLECTION;
     const object = engine.object(id.objectId);

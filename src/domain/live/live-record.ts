@@ -3,7 +3,7 @@ import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { mergeEffects } from "./merge-effects.ts";
 
-/** `{id, doc, ops}` of an added or updated record. Its text is made once, whoever sends it. */
+/** `{id, doc, ops}` of an added or updated record. Its text is made once, for all who send it. */
 export class RecordPart {
   readonly id: string;
   readonly doc: string;
@@ -45,7 +45,7 @@ export class LiveRecord {
     this.#effects = first.effects;
   }
 
-  /** Takes in a later write of the same commit. Before anything is read. */
+  /** Adds a later write of the same commit. Must be called before anything is read. */
   merge(later: TouchedRecord): void {
     this.#effects = this.#doc === null ? later.effects : mergeEffects(this.#effects, later.effects);
     this.#doc = later.doc;
@@ -57,7 +57,7 @@ export class LiveRecord {
     return this.#doc;
   }
 
-  /** Of the last write. */
+  /** The version of the last write. */
   get versionId(): string {
     return this.#versionId;
   }
@@ -82,8 +82,8 @@ export class LiveRecord {
 }
 
 /**
- * The touched records of a commit by collection, each once, in the order of their last writes. `collectionOf` says which
- * are wanted.
+ * Groups the touched records of a commit by collection, each once, in the order of their last writes. `collectionOf` returns the
+ * collections that are wanted.
  */
 export function groupTouched<C>(
   touched: readonly TouchedRecord[],

@@ -23,7 +23,7 @@ export interface LiveBody {
   readonly includeTotal?: boolean | undefined;
   /** Entries kept while they cannot be sent, before the subscription ends with `overflow`. */
   readonly mailboxCapacity?: number | undefined;
-  /** Percentage of the window that may be missing while its refill is put off, before it ends with `drifted`. */
+  /** Percentage of the window that may be missing while its refill is postponed, before it ends with `drifted`. */
   readonly driftBudgetPercent?: number | undefined;
 }
 
@@ -67,10 +67,10 @@ export function parseLiveBody(
   return request;
 }
 
-/** Why a subscription ended of itself. */
+/** Why a subscription was ended by the server. */
 export type LiveEnd = Extract<CloseReason, "overflow" | "drifted" | "sdk_closed">;
 
-/** Who subscribed. Neither call comes before `subscribe` has returned, nor after `close`. */
+/** The subscriber. Neither call comes before `subscribe` has returned, nor after `close`. */
 export interface LiveSink {
   /** There is something to `take`. Called once; again only after a `take`. */
   changed(): void;
@@ -86,7 +86,7 @@ export interface LiveSnapshot {
 }
 
 export interface LiveSubscription {
-  /** Everything since the snapshot or the last take, or undefined when there is nothing. */
+  /** Returns everything since the snapshot or the last take; undefined when there is nothing. */
   take(): LiveChanges | undefined;
   /** Idempotent. */
   close(): void;

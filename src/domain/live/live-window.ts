@@ -14,7 +14,7 @@ export interface Reserve {
   /** Half of what the window needs, within these bounds. */
   readonly min: number;
   readonly max: number;
-  /** Where reading the store has turned out too slow to do within a commit. */
+  /** The reserve where reading the store proved too slow to do within a commit. */
   readonly wide: number;
 }
 
@@ -31,16 +31,16 @@ export interface WindowQuery {
 /** One commit, or one refill, on its way through a window. */
 export interface WindowStep {
   readonly records: readonly LiveRecord[];
-  /** The records whose visibility can change, with what it was. */
+  /** The records whose visibility may change, and whether each was visible. */
   readonly wasVisible: Map<string, boolean>;
 }
 
 /**
- * The records at [offset, offset + limit) of a query's sorted matches, kept in step with the store commit by commit.
+ * Holds the records at [offset, offset + limit) of a query's sorted matches, kept in step with the store commit by commit.
  *
- * A bounded window holds ids and sort values of the first offset + limit matches and of a reserve behind them. An
- * unbounded one holds only those of the first `offset`, so nothing at all without an offset: whether a record was in it
- * follows from its text before the commit.
+ * A bounded window holds ids and sort values of the first offset + limit matches and of a reserve behind them. An unbounded one
+ * holds only those of the first `offset`, so nothing at all without an offset: whether a record was in it follows from the
+ * record's text before the commit.
  */
 export class LiveWindow {
   /** How long the last read of the store took, in milliseconds; Infinity after one that was given up. */
@@ -51,16 +51,16 @@ export class LiveWindow {
   readonly #terms: RawTerms;
   readonly #reader: CollectionReader;
   readonly #reserve: Reserve;
-  /** Undefined: everything matches, and nothing need be parsed to know it. */
+  /** Undefined: everything matches, so that nothing has to be parsed. */
   readonly #match: ((doc: JsonObject) => boolean) | undefined;
-  /** Undefined where nothing need be held. */
+  /** Undefined where nothing has to be held. */
   readonly #head: SortedHead | undefined;
   /** Whether matches behind the held ones are in the window. */
   readonly #unbounded: boolean;
-  /** While a reader is on its way: the last state of every record that a commit has touched since. */
+  /** While a reader reads: the last state of every record that a commit has touched since it began. */
   #touchedMeanwhile: Map<string, LiveRecord> | undefined;
   #lastVersionId = "";
-  /** How many records it showed when it last lacked none. */
+  /** How many records it showed when it was last complete. */
   #fullCount = 0;
   /** How often it was found to show as many records as its limit allows. */
   timesFull = 0;
@@ -78,7 +78,7 @@ export class LiveWindow {
     if (needed > 0) this.#head = new SortedHead(compareEntries(sort), needed, held);
   }
 
-  /** Rows have left, or were never read, and what follows is not known. */
+  /** Whether rows have left, or were never read, so that the rows that follow are not known. */
   get isShort(): boolean {
     return this.#head?.isShort ?? false;
   }
@@ -88,8 +88,9 @@ export class LiveWindow {
   }
 
   /**
-   * Which percentage of the window has left and was not replaced: since it last lacked none while rows are still to be
-   * read, and of the whole limit once the matches have run out for someone who has seen it full.
+   * Returns which percentage of the window has left and was not replaced. While rows are still to be read, it is the percentage
+   * of what the window showed when it was last complete. Once the matches have run out, it is that of the whole limit, for a
+   * member that has seen the window full.
    */
   missingPercent(seenFull: boolean): number {
     if (this.#unbounded) return 0;
@@ -110,7 +111,7 @@ export class LiveWindow {
     return this.#readNow({ filter: this.#query.filter, sort: [], limit: 1, includeTotal: true }, maxMs)?.total;
   }
 
-  /** The same off the loop: right as long as `stamp` stays what it was. */
+  /** Counts off the event loop; the result is right as long as `stamp` stays the same. */
   async countAside(): Promise<number | undefined> {
     return (await this.#reader.aside({ ...this.#terms, sort: undefined }, 1, true)).total;
   }
@@ -121,14 +122,14 @@ export class LiveWindow {
   }
 
   /**
-   * Takes in what a commit did to the records that concern the window. If it is short then, `refill` it or have it
-   * read aside; `finish` says what changed.
+   * Takes in what a commit did to the records that concern the window. If the window is short then, the caller uses `refill` or
+   * `refillAside`; `finish` returns what changed.
    */
   begin(records: readonly LiveRecord[]): WindowStep {
     const wasVisible = new Map<string, boolean>();
     const head = this.#head;
     if (head) {
-      // Rows that no write touched move by no more than the number of writes: only those near an edge can cross it.
+      // Rows that no write touched move by no more places than there are writes, so only those near an edge can cross it.
       const { limit, offset } = this.#query;
       for (const edge of this.#unbounded ? [offset] : [offset, offset + limit]) {
         const end = Math.min(head.length, edge + records.length);
@@ -149,7 +150,7 @@ export class LiveWindow {
     return { records, wasVisible };
   }
 
-  /** Reads the rows that follow the held ones. Answers whether it could within `maxMs`; its cost is `readMs` then. */
+  /** Reads the rows that follow the held ones. Returns whether that was done within `maxMs`; `readMs` then holds what it cost. */
   refill(step: WindowStep, maxMs: number): boolean {
     const head = this.#head;
     if (!head?.isShort) return true;
@@ -166,8 +167,8 @@ export class LiveWindow {
   }
 
   /**
-   * Reads the first rows anew, off the loop, and calls `read` when they have replaced the held ones. The window may be
-   * short again then: others have written.
+   * Reads the first rows anew, off the event loop, and calls `read` when they have replaced the held ones. The window may be
+   * short again then, because of other writes.
    */
   async refillAside(read: (step: WindowStep) => void): Promise<void> {
     const head = this.#head;
@@ -180,9 +181,10 @@ export class LiveWindow {
       this.#touchedMeanwhile = undefined;
     });
     this.readMs = stats.ms;
-    // Others have filled it, or its object was deleted.
+    // Another refill was done, or the object was deleted.
     if (!head.isShort) return;
-    // Whichever commit the reader saw: untouched records are the same in all of them, touched ones are known here.
+    // It does not matter which commit the reader saw: untouched records are the same in all of them, and touched ones are known
+    // here.
     const entries = records.map(this.#entryOf);
     const untouched = entries.filter(({ id }) => !touched.has(id));
     const matching = [...touched.values()].filter(this.#matches);
@@ -197,7 +199,7 @@ export class LiveWindow {
     read(step);
   }
 
-  /** What the step has changed, one entry a write. Rows that moved for others' sake go with the last write. */
+  /** Returns what the step has changed, one entry per write. Rows that moved because of other rows belong to the last write. */
   finish({ records, wasVisible }: WindowStep): LiveEntry[] {
     this.#noteFull();
     const itemsByVersion = new Map<string, LiveItem[]>();
@@ -221,7 +223,7 @@ export class LiveWindow {
     return [...itemsByVersion].map(([versionId, items]) => ({ versionId, items }));
   }
 
-  /** The object that holds the collection was deleted, and all its records with it. */
+  /** Removes all records, because the object that holds the collection was deleted. */
   deleteAll(): LiveEntry[] {
     const items: LiveItem[] = this.#visibleIds().map((id) => ({ kind: "removed", id, reason: "deleted" }));
     this.#head?.clear();
@@ -245,7 +247,7 @@ export class LiveWindow {
     if (parsed) this.#head?.offer(toSortEntry(this.#query.sort, parsed));
   }
 
-  /** Whether the window shows a record, by what is held now; `matches` judges one that is not held. */
+  /** Whether the window shows a record, by the rows held now; `matches` judges a record that is not held. */
   #shows(record: LiveRecord, matches: (record: LiveRecord) => boolean): boolean {
     const position = this.#head?.positionOf(record.id) ?? -1;
     return position >= 0 ? this.#showsPosition(position) : this.#unbounded && matches(record);

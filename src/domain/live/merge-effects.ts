@@ -1,11 +1,13 @@
 import type { Effect } from "../../change/fold/apply-op.ts";
 
-/** Beyond so many ops only those on the very same path replace one another: looking for paths below costs too much. */
+/**
+ * Beyond this many ops, only ops on exactly the same path replace one another, because looking for paths below costs too much.
+ */
 const PREFIX_OPS = 512;
 
 /**
- * Ops that lead where `older` and then `newer` lead. A `$set` replaces what was done before at its path and below. So
- * does an `$unset` at the top; a deeper one leaves the `$set` that made the objects on its way.
+ * Returns ops with the same result as `older` followed by `newer`. A `$set` replaces what was done before at its path and below.
+ * So does an `$unset` at the top; a deeper `$unset` leaves the `$set` that made the objects on its way.
  */
 export function mergeEffects(older: readonly Effect[], newer: readonly Effect[]): readonly Effect[] {
   if (older.length === 0) return newer;

@@ -7,7 +7,7 @@ interface Slot<W> {
   readonly windows: Set<W>;
 }
 
-/** What is known of a value: which of the first so many slots it matches. */
+/** What is known of a value: which of the first slots it matches, up to a number. */
 interface Verdict<W> {
   tried: number;
   readonly matching: Slot<W>[];
@@ -21,11 +21,11 @@ const MATCH_COST = 8;
 const keyOf = (pattern: RE2JS): string => `${pattern.flags()} ${pattern.pattern()}`;
 
 /**
- * Windows by patterns that only trying them can tell of. A value is tried once by each pattern and remembered, for most
- * writes leave the value at a given path as it was, or give it one that others have.
+ * Files windows by patterns that only trying them can judge. Each pattern tries a value once and the verdict is remembered,
+ * because most writes leave the value at a given path as it was, or give it one that others have.
  */
 export class PatternShelf<W> {
-  /** In the order of arrival. One without windows is dead; its place stays until many are. */
+  /** In the order of arrival. A slot without windows is dead; it stays until many are. */
   #slots: Slot<W>[] = [];
   readonly #slotByPattern = new Map<string, Slot<W>>();
   #verdicts = createWeightedCache<Verdict<W>>(REMEMBERED_CHARS);

@@ -14,8 +14,8 @@ interface Placed<T extends LiveItem = LiveItem> {
 type Shown = Extract<LiveItem, { kind: "added" | "updated" }>;
 
 /**
- * What awaits one record. `gone` says that the reader had it and lost it; `shown` that it now has another text of it, or
- * has it at all. Both together: it went and came back.
+ * The changes that wait for one record. `gone` means that the reader had it and lost it; `shown` means that the record now has
+ * another text, or is new to the reader. Both together mean that it left and came back.
  */
 interface Fate {
   gone?: Placed;
@@ -28,8 +28,8 @@ interface OpenEntry {
 }
 
 /**
- * Changes that could not be sent yet, coalesced by record: ops of several updates are merged into the last one's entry,
- * and a record that came and went is not mentioned. The result leads from what the reader last saw to what is now.
+ * Holds changes that could not be sent yet, coalesced by record: ops of several updates are merged into the entry of the last
+ * one, and a record that came and left is not mentioned. The result leads from what the reader last saw to the current state.
  */
 export class PendingChanges {
   readonly #fates = new Map<string, Fate>();
@@ -90,13 +90,13 @@ export class PendingChanges {
     if (item.kind !== "removed") {
       if (!shown) fate.shown = this.#place(entry, item);
       else {
-        // Shown twice: what the reader has not seen yet stays an addition.
+        // Shown twice: if the reader has not seen the addition yet, it stays an addition.
         const { kind, part } = shown.item;
         const effects = mergeEffects(part.effects, item.part.effects);
         fate.shown = this.#place(entry, { kind, part: new RecordPart(id, item.part.doc, effects) });
       }
     } else if (gone) {
-      // Went, perhaps came back, and went for another reason: the last one counts.
+      // It left, perhaps came back, and left for another reason: the last reason counts.
       this.#lift(gone);
       fate.gone = this.#place(entry, item);
     } else if (shown?.item.kind !== "added") fate.gone = this.#place(entry, item);

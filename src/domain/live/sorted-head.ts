@@ -1,10 +1,10 @@
 import type { SortEntry } from "../../query/value/sort.ts";
 
 /**
- * The first matches of a sorted collection, as far as they are held: at least `needed` of them, unless there are fewer,
- * and a reserve behind them that replaces rows that leave without reading the store.
+ * The first matches of a sorted collection, as far as they are held: at least `needed` of them, unless there are fewer, and
+ * behind them a reserve of rows that replace rows that leave, without a read of the store.
  *
- * Invariant: it holds every match that sorts at or before its bound; `complete` means every match there is.
+ * Invariant: it holds every match that sorts at or before its bound; `complete` means that it holds every match there is.
  */
 export class SortedHead {
   readonly needed: number;
@@ -30,12 +30,12 @@ export class SortedHead {
     return this.#entries.length;
   }
 
-  /** Rows have left, and only the store knows which ones follow. */
+  /** Whether rows have left and only the store knows which ones follow. */
   get isShort(): boolean {
     return !this.#complete && this.#entries.length < this.needed;
   }
 
-  /** Of a position below `length`. */
+  /** Returns the id at a position below `length`. */
   idAt(position: number): string {
     return (this.#entries[position] as SortEntry).id;
   }
@@ -57,7 +57,7 @@ export class SortedHead {
     this.#entryById.delete(id);
   }
 
-  /** Takes in a match that is not held, if its place is within what is held. */
+  /** Adds a match that is not held, if its place is within what is held. */
   offer(entry: SortEntry): void {
     if (!this.#complete && (!this.#bound || this.#compare(entry, this.#bound) > 0)) return;
     this.#entries.splice(this.#search(entry), 0, entry);
@@ -82,19 +82,19 @@ export class SortedHead {
     this.#bound = this.#entries[this.#entries.length - 1];
   }
 
-  /** Holds instead: every match up to `bound`, in order, but for those that are offered next. */
+  /** Replaces what is held by every match up to `bound`, in order, except those that the caller offers next. */
   replace(entries: readonly SortEntry[], bound: SortEntry | undefined, complete: boolean): void {
     this.clear();
     this.append(entries, complete);
     this.#bound = bound;
   }
 
-  /** From the next `append` on a larger reserve is held: reading the store has turned out dear. */
+  /** Holds a larger reserve from the next `append` on, because reading the store proved expensive. */
   widen(reserve: number): void {
     this.#capacity = Math.max(this.#capacity, this.needed + reserve);
   }
 
-  /** There are no matches any more. */
+  /** Removes everything, because there are no matches any more. */
   clear(): void {
     this.#entries = [];
     this.#entryById.clear();
@@ -102,7 +102,7 @@ export class SortedHead {
     this.#bound = undefined;
   }
 
-  /** The first position whose entry does not sort before `entry`: its own, if it is held. */
+  /** Returns the first position whose entry does not sort before `entry`: its own, if it is held. */
   #search(entry: SortEntry): number {
     let low = 0;
     let high = this.#entries.length;

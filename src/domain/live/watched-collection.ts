@@ -14,7 +14,7 @@ export interface WatchedWindow {
   readonly collection: WatchedCollection;
   readonly window: LiveWindow;
   readonly audience: Audience;
-  /** While its rows are read aside, or wait for it. Rejects when that fails, and the window has ended. */
+  /** Set while its rows are being read by a reader, or wait for one. Rejects when that fails and the window has ended. */
   refilling?: Promise<void> | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface WatchedCollection {
   readonly reserve: Reserve;
   readonly index: WindowIndex<WatchedWindow>;
   readonly windowByKey: Map<string, WatchedWindow>;
-  /** Its object was deleted; what the store still holds is shown to nobody. */
+  /** Its object was deleted; what the store still holds is not shown to anybody. */
   deleted: boolean;
 }
 
@@ -46,7 +46,7 @@ export function touchedKey({ collectionId, object, dataset }: TouchedRecord): st
   return collectionId === OBJECTS_COLLECTION ? "objects" : `${object}\0${dataset}`;
 }
 
-/** The window of a request: one that others watch already, or a new one, which is short until it was read. */
+/** Returns the window of a request: one that others watch already, or a new one, which is short until it was read. */
 export function windowOf(collection: WatchedCollection, request: LiveRequest): WatchedWindow {
   const { filter, sort, limit, offset, terms } = request;
   const key = windowKey(request);
@@ -65,7 +65,7 @@ export function dropWindow(watched: WatchedWindow): void {
   if (windowByKey.get(watched.key) === watched) windowByKey.delete(watched.key);
 }
 
-/** The records of a commit by the windows that they may concern. */
+/** Groups the records of a commit by the windows that they may concern. */
 export function recordsByWindow(
   { index }: WatchedCollection,
   records: Iterable<LiveRecord>,

@@ -3,7 +3,7 @@ import type { WatchedWindow } from "./watched-collection.ts";
 import type { Refills } from "./window-refill.ts";
 import type { Snapshots } from "./window-snapshot.ts";
 
-/** A count that others' writes overtake so often is made on the spot. */
+/** After this many counts that other writes made outdated, the count is made on the server's own event loop. */
 const COUNT_ATTEMPTS = 3;
 
 interface WholeWindowDeps {
@@ -18,8 +18,8 @@ interface WholeWindowDeps {
 
 export function createWholeWindows({ countMs, open, drop, refills, snapshots }: WholeWindowDeps) {
   /**
-   * Opens the window, waits until it is whole, and calls `register` with its snapshot at that very moment. Where reads
-   * go aside others may write, or the window may end, meanwhile: then it begins again.
+   * Opens the window, waits until it is complete, and calls `register` with its snapshot at that very moment. While a reader
+   * reads, others may write, or the window may end: it then begins again.
    */
   return async <T>(
     request: LiveRequest,

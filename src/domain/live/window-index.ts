@@ -19,7 +19,7 @@ import { PatternShelf } from "./pattern-shelf.ts";
 interface PathShelf<W> {
   readonly windowsByKey: Map<GuardKey, Set<W>>;
   readonly windowsByRange: Readonly<Record<RangeType, IntervalList<W>>>;
-  /** By one run of characters of the text that they ask for. */
+  /** Windows by one run of characters of the text that they ask for. */
   readonly windowsByGram: Map<string, Set<W>>;
   readonly patterns: PatternShelf<W>;
   /** Passes every value that the matcher would look at to `#seen`. */
@@ -37,8 +37,8 @@ const compareTexts = (a: number | string, b: number | string) => compareStrings(
 const RANGE_TYPES: readonly RangeType[] = ["number", "string", "date"];
 
 /**
- * Finds the windows that a record can concern without trying all of them: those whose filter demands a value, a range,
- * a text or a pattern at a path are filed there, the others are always candidates.
+ * Finds the windows that a record can concern without trying all of them. Windows whose filter demands a value, a range, a text
+ * or a pattern at a path are filed there; the others are always candidates.
  */
 export class WindowIndex<W> {
   readonly #shelves = new Map<string, PathShelf<W>>();
@@ -109,7 +109,7 @@ export class WindowIndex<W> {
     }
   }
 
-  /** The choice that the fewest windows share already, so that records find few that do not match. */
+  /** Returns the option that the fewest windows share already, so that records find few windows that they do not match. */
   #leastCrowded(options: readonly (readonly Guard[])[]): readonly Guard[] | undefined {
     let best: { guards: readonly Guard[]; crowd: number } | undefined;
     for (const guards of options) {
@@ -172,7 +172,7 @@ function gramsOf(text: string): string[] {
   return [...grams];
 }
 
-/** The run of a text that the fewest windows are filed under. */
+/** Returns the run of a text under which the fewest windows are filed. */
 function leastCrowdedGram<W>({ windowsByGram }: PathShelf<W>, text: string): string {
   let best = "";
   let least = Number.POSITIVE_INFINITY;

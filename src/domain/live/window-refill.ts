@@ -4,18 +4,18 @@ import type { WatchedWindow } from "./watched-collection.ts";
 interface RefillDeps {
   /** How long one window may read the store on the server's loop. */
   maxMs: number;
-  /** A step of a window has ended: its audience is owed what has changed. */
+  /** Called when a step of a window has ended and its audience has to get what has changed. */
   finish(watched: WatchedWindow, step: WindowStep): void;
-  /** Notifies those who are owed something that there is something. */
+  /** Notifies the members for whom changes wait. */
   inform(): void;
   failed(watched: WatchedWindow, error: unknown): void;
 }
 
 export type Refills = ReturnType<typeof createRefills>;
 
-/** Fills windows up again that have become short: on the spot where that is quick, else by a reader aside. */
+/** Refills windows that have become short: at once where that is quick, else through a reader. */
 export function createRefills({ maxMs, finish, inform, failed }: RefillDeps) {
-  /** Reads aside are made one after the other. */
+  /** A reader refills one window after the other. */
   let last: Promise<unknown> = Promise.resolve();
 
   function aside(watched: WatchedWindow): Promise<void> {
@@ -38,19 +38,19 @@ export function createRefills({ maxMs, finish, inform, failed }: RefillDeps) {
   return {
     aside,
 
-    /** Within a step that a commit began, for so long at most. Answers how long it took. */
+    /** Refills within a step that a commit began, for at most `msLeft`. Returns how many milliseconds it took. */
     within(watched: WatchedWindow, step: WindowStep, msLeft: number): number {
       const { window } = watched;
       if (!window.isShort) return 0;
       if (watched.refilling || window.readMs > msLeft || !window.refill(step, msLeft)) {
-        // A failure goes to whoever waits for it, and into the log.
+        // A failure is logged, and reaches the caller that waits for it.
         aside(watched).catch(() => {});
         return window.readMs === Number.POSITIVE_INFINITY ? msLeft : 0;
       }
       return window.readMs;
     },
 
-    /** On the spot; answers whether it could. */
+    /** Refills at once; returns whether that was possible. */
     now(watched: WatchedWindow): boolean {
       const { window } = watched;
       if (watched.refilling || window.readMs > maxMs) return false;

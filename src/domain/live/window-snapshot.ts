@@ -1,12 +1,12 @@
 import type { LiveSnapshot } from "./live-request.ts";
 import type { WatchedWindow } from "./watched-collection.ts";
 
-/** The last snapshot is kept for others who come for the same window, if its texts are together no longer than this. */
+/** The last snapshot is kept for later subscribers of the same window, if its texts together are no longer than this. */
 const KEPT_SNAPSHOT_CHARS = 256 << 10;
 
 export type Snapshots = ReturnType<typeof createSnapshots>;
 
-/** Snapshots of windows, of which the last one is kept. */
+/** Makes snapshots of windows, and keeps the last one. */
 export function createSnapshots() {
   let kept: { watched: WatchedWindow; stamp: number; snapshot: LiveSnapshot } | undefined;
   return {
