@@ -46,11 +46,13 @@ interface MemberServiceDeps {
   space: Space;
   account: Account;
   secrets: AclSecrets;
-  /** Moves the ACL the way the moment allows: through the network, at once as the owner, or as a proposal to it. */
+  /**
+   * Changes the ACL in the way that is possible now: through the network, at once as the owner, or as a proposal to the owner.
+   */
   changeAcl(build: AclBuild): Promise<unknown>;
-  /** Tells accounts that they were added, or let in. */
+  /** Notifies accounts that they were added, or let in. */
   announce(identities: readonly string[]): Promise<void>;
-  /** Tells an account that its request was declined. */
+  /** Notifies an account that its request was declined. */
   refuse(identity: string, requestId: Uint8Array): Promise<void>;
   /** What this account says of itself. */
   profile(): MemberMetadata | undefined;
@@ -79,7 +81,7 @@ export function createMemberService(deps: MemberServiceDeps) {
     if (batch.touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) tell();
   });
 
-  /** Dry: throws what acting would throw, before a secret is kept for it. */
+  /** A dry run: throws what acting would throw, before a secret is kept for the action. */
   const check = (build: AclBuild): void => void build(space.aclService.context());
 
   const tokenOf = (kind: InviteToken["kind"], seed: Uint8Array): string => {
@@ -94,7 +96,7 @@ export function createMemberService(deps: MemberServiceDeps) {
     return encodeInviteToken({ kind, spaceId, seed, transportSecret: transportSecretOf(spaceId, key) });
   };
 
-  /** Tells those who are members, or may become some, who one is, unless they know. */
+  /** Sends this account's profile to those who are members or may become members, unless they have it. */
   const introduce = async (): Promise<void> => {
     const role = space.role();
     if (role === "none" || role === "guest") return;
@@ -105,7 +107,10 @@ export function createMemberService(deps: MemberServiceDeps) {
       await act((context) => publishProfile(context, profile));
   };
 
-  /** A secret is kept before its invite stands in the log: while something waits for the owner, none is dead. */
+  /**
+   * Drops secrets of ended invites. A secret is kept before its invite is in the log, so none is dropped while something waits
+   * for the owner.
+   */
   const dropDeadSecrets = async (): Promise<void> => {
     if (space.acl.pending.list().length > 0) return;
     const live = [...space.acl.state.invites.values()].map(({ key }) => key);
@@ -124,19 +129,19 @@ export function createMemberService(deps: MemberServiceDeps) {
   return {
     list: (): Member[] => membersOf(space),
     requests: (): JoinRequest[] => requestsIn(membersOf(space)),
-    /** One who has or had to do with the space. Throws `identity.not_found`. */
+    /** Returns an account that is, was or asks to be a member of the space. Throws `identity.not_found`. */
     get(identity: string): Member {
       const key = parseAccountId(identity);
       const member = key && memberIn(space, key);
       if (!member) throw svcError("identity.not_found", { identity });
       return viewOf(member);
     },
-    /** Oneself; who reads by a guest key is the guest of the roster. */
+    /** Returns this account; an account that reads by a guest key is the guest of the roster. */
     me(): Member {
       const member = memberIn(space, space.accountKey);
       return member ? viewOf(member) : { identity: account.id, permission: "none", status: "unknown" };
     },
-    /** Called with what comes of the roster. Answers how to stop. */
+    /** Calls the listener with every change of the roster. Returns a function that stops this. */
     subscribe(listener: (frame: MemberFrame) => void): () => void {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -178,7 +183,7 @@ export function createMemberService(deps: MemberServiceDeps) {
       if (!invite) throw svcError("invite.not_found", { recordId });
       return invite;
     },
-    /** A fresh invite in place of those there are. */
+    /** Makes a new invite that replaces the existing ones. */
     async mintInvite({ mode, permission }: InviteCreateBody): Promise<MintedToken> {
       const seed = randomBytes(SEED_BYTES);
       const kind = inviteKind(mode, permission);
@@ -202,7 +207,7 @@ export function createMemberService(deps: MemberServiceDeps) {
       await dropDeadSecrets();
     },
 
-    /** The space's guest key: made if there is none, else the one there is. */
+    /** Returns the space's guest key; makes one if there is none. */
     async guestKey(): Promise<MintedToken> {
       const fresh = randomBytes(SEED_BYTES);
       check((context) => mintGuestKey(context, fresh));
@@ -211,7 +216,8 @@ export function createMemberService(deps: MemberServiceDeps) {
       if (known) return { spaceId: space.id, inviteToken: tokenOf("guest", known) };
       tokenOf("guest", fresh); // throws before a secret is kept for it
       await secrets.keep(space.id, "guests", fresh);
-      // A key whose secret an owner before holds, or a device that has not been heard of: it cannot be shown again.
+      // The secret of this key is with a former owner, or with a device that has not been heard of, so the key cannot be shown
+      // again.
       if (guest) await act(revokeGuestKey);
       await act((context) => mintGuestKey(context, fresh));
       const minted = space.acl.state.guest;
@@ -231,7 +237,7 @@ export function createMemberService(deps: MemberServiceDeps) {
   };
 }
 
-/** The record that a token's key came with, and the epoch it was in: what its text says stays the same for good. */
+/** Returns the record with which a token's key came, and its epoch: so the text of a token never changes. */
 function mintedAt({ acl }: Space, key: Uint8Array) {
   const { state } = acl;
   const pos = state.usedKeys.get(bytesToHex(key)) ?? acl.head().pos;
@@ -239,7 +245,7 @@ function mintedAt({ acl }: Space, key: Uint8Array) {
   return { basis: acl.records()[pos]!.id, epoch };
 }
 
-/** Who takes requests to join by an invite of this account's. */
+/** Returns the accounts that receive requests to join by an invite of this account. */
 function receiversIn({ acl, accountKey }: Space): Uint8Array[] {
   const { owner } = acl.state;
   return [accountKey, ...(owner && !equalBytes(owner, accountKey) ? [owner] : [])];

@@ -3,7 +3,7 @@ import type { JoinRequest, Member, MemberFrame } from "../../protocol/member.ts"
 import { rosterIn } from "../../space/pair-profiles.ts";
 import type { Space } from "../../space/space.ts";
 
-/** The roster as callers see it: the profile key stays here. */
+/** Returns the roster as callers see it, without the profile keys. */
 export function membersOf(space: Space): Member[] {
   return rosterIn(space).map(viewOf);
 }
@@ -21,7 +21,7 @@ export function viewOf({ identity, permission, status, metadata, requestRecordId
   };
 }
 
-/** The members who ask to join. */
+/** Returns the requests of accounts that ask to join. */
 export function requestsIn(members: readonly Member[]): JoinRequest[] {
   return members.flatMap(({ identity, name, description, iconCid, requestRecordId }) =>
     requestRecordId === undefined
@@ -39,7 +39,7 @@ export function requestsIn(members: readonly Member[]): JoinRequest[] {
   );
 }
 
-/** What came of a roster: who is new or came back, changed, or no longer in it. */
+/** Compares two rosters: which members are new or came back, which changed, and which are gone. */
 export function memberFrames(before: readonly Member[], now: readonly Member[]): MemberFrame[] {
   const left = new Map(before.map((member) => [member.identity, member]));
   const frames: MemberFrame[] = [];
@@ -51,7 +51,7 @@ export function memberFrames(before: readonly Member[], now: readonly Member[]):
     else if (!Bun.deepEquals(previous, member))
       frames.push({ kind: wasIn && isOver(member) ? "removed" : "changed", member, previous });
   }
-  // A branch of the log that lost may have been all there was of somebody.
+  // A member may have been only in a branch of the log that lost.
   for (const member of left.values()) frames.push({ kind: "removed", member, previous: member });
   return frames;
 }

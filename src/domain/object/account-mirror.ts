@@ -4,7 +4,7 @@ import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 
-/** Lays the account's own values over the rows of a space's objects on this device, and keeps them so. */
+/** Copies the account's own values into the rows of a space's objects on this device, and keeps them in step. */
 export function createAccountMirror(deps: {
   engine: ChangeEngine;
   values: AccountValues;
@@ -12,7 +12,7 @@ export function createAccountMirror(deps: {
 }) {
   const { engine, values } = deps;
 
-  /** Brings one row in step. Values it has and the account no longer has are taken off. */
+  /** Brings one row in step. Values that the account no longer has are removed from the row. */
   const mirror = (objectId: ObjectId, removed: readonly string[] = []): Promise<void> =>
     engine.write((tx) => {
       const object = tx.object(objectId);
@@ -32,7 +32,7 @@ export function createAccountMirror(deps: {
 
   return {
     mirror,
-    /** When the space is opened: what other devices set while it was closed. */
+    /** Must be called when the space is opened: takes over what other devices set while it was closed. */
     async mirrorAll(): Promise<void> {
       for (const objectId of values.objectsOf(engine.spaceId)) await mirror(objectId);
     },

@@ -35,7 +35,7 @@ export type ObjectService = ReturnType<typeof createObjectService>;
 export function createObjectService(deps: ObjectServiceDeps) {
   const { engine, schema } = deps;
 
-  /** The place after the last child of a folder. */
+  /** Returns the position after the last child of a folder. */
   const nextPosition = (parentId: string): string => {
     const last = engine.store.rows.lastPosition(parentId);
     const next = keyBetween(last, undefined, Math.random);
@@ -168,7 +168,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
       return result;
     },
 
-    /** Enters the object into the deletion log; its row is gone with the commit, its content is torn down behind it. */
+    /** Enters the object into the deletion log. Its row is gone with the commit; its content is removed afterwards. */
     async delete(objectId: string): Promise<void> {
       deps.requireWriter();
       await engine.write((tx) => {
@@ -182,7 +182,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
           const entry = tx.object(child);
           if (entry && !entry.deleted) tx.deleteObject(entry);
         }
-        // Of deletions in one commit the first is the one that deletes.
+        // If one commit has several deletions of an object, the first one deletes it.
         if (!tx.deleteObject(object)) throw gone();
       });
     },

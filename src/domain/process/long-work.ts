@@ -2,9 +2,9 @@ import type { Log } from "../../base/log.ts";
 import type { LongWork, LongWorkSpec, StartLongWork } from "./port.ts";
 import type { ProcessRegistry } from "./process-registry.ts";
 
-/** What ends sooner is not worth showing (PROC-2). */
+/** Work that ends sooner is not worth showing (PROC-2). */
 const ANNOUNCE_AFTER_MS = 3_000;
-/** Progress, or a sign of life (PROC-2). */
+/** How often progress, or a sign of life, is reported (PROC-2). */
 const REPORT_EVERY_MS = 10_000;
 
 export interface LongWorkDeps {

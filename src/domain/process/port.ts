@@ -1,8 +1,8 @@
 /** Work of the server itself that may take long. It is shown as a process of this device once it has lasted a while. */
 export interface LongWork {
-  /** How far it is; `total` 0 is unknown. */
+  /** Reports how far the work is; `total` 0 means unknown. */
   progress(done: number, total: number): void;
-  /** It is over; with an error it has failed. */
+  /** Reports that the work is over; with an error it has failed. */
   end(error?: unknown): void;
 }
 

@@ -12,7 +12,7 @@ const STATE_BY_TYPE: Readonly<Record<string, ProcessRow["state"]>> = {
   "process.cancelled": "cancelled",
 };
 
-/** A process as one frame describes it: in full, so that a listener that missed frames is up to date after one. */
+/** A process as one frame describes it: completely, so that a listener that missed frames is up to date after one. */
 export interface ProcessFrame {
   readonly starts: boolean;
   readonly state: ProcessRow["state"];

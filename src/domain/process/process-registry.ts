@@ -5,11 +5,11 @@ import type { BusEvent, EventBus, EventRoom } from "../event/port.ts";
 import { frameOf, readFrame } from "./process-frame.ts";
 import { checkFinish, checkProgress, checkStart } from "./process-rules.ts";
 
-/** A running process of which nothing was heard for so long is gone; publishers send a heartbeat every 15 s. */
+/** A running process that sent nothing for this long is gone; publishers send a heartbeat every 15 s. */
 const RUNNING_MS = 45_000;
 /** How long the end of a process is shown. */
 const ENDED_MS = 60_000;
-/** Rows kept; the one that was heard of longest ago gives way, strangers' first. */
+/** How many rows are kept; the one that was silent longest is dropped first, and other accounts' rows before this account's. */
 const MAX_ROWS = 1000;
 
 export interface ProcessRegistry {
@@ -24,9 +24,9 @@ export interface ProcessRegistry {
    * process.ambiguous {identities}.
    */
   cancel(id: string, identity: string | undefined): Promise<Reached>;
-  /** From now on hears what members and devices run in a space, whether a stream listens here or not. Idempotent. */
+  /** Receives from now on what members and devices run in a space, whether a stream listens here or not. Idempotent. */
   hear(spaceId: string): void;
-  /** A space ended. */
+  /** Must be called when a space ended. */
   unhear(spaceId: string): void;
   /** Live processes of this account and of those it shares spaces with, in the order they were first heard of. */
   list(): ProcessRow[];
@@ -40,8 +40,8 @@ interface Reached {
 }
 
 /**
- * Makes the registry of processes (PROC-1): a view in memory, built from nothing but `process.*` events,
- * whether they come from a request here, another device or another member.
+ * Creates the registry of processes (PROC-1): a view in memory, built only from `process.*` events, whether they come from a
+ * request here, another device or another member.
  */
 export function createProcessRegistry(deps: { accountId: string; bus: EventBus; clock: Clock }): ProcessRegistry {
   const { accountId, bus, clock } = deps;
@@ -72,7 +72,7 @@ export function createProcessRegistry(deps: { accountId: string; bus: EventBus; 
   const stopAccount = follow({ scope: "account" });
   const stopBySpace = new Map<string, () => void>();
 
-  /** One operation after the other: each builds upon the row the last one left. */
+  /** Runs one operation after the other, because each builds on the row that the last one left. */
   const inOrder = createSerial();
   const ownRunning = (id: string): ProcessRow => {
     const row = live(keyOf(accountId, id))?.row;
@@ -164,7 +164,7 @@ function isExpired({ row, heardMs }: Entry, nowMs: number): boolean {
   return nowMs - heardMs >= (row.state === "running" ? RUNNING_MS : ENDED_MS);
 }
 
-/** What is not said stays as it was; a total of 0 and an empty message take back what was said. */
+/** A field that is absent stays as it was; a total of 0 and an empty message remove what was reported. */
 function withProgress(row: ProcessRow, { done, total, message }: ProcessProgressBody): ProcessRow {
   const { total: oldTotal, message: oldMessage, ...rest } = row;
   const newTotal = total ?? oldTotal ?? 0;
@@ -190,7 +190,7 @@ function notLive(id: string): SvcError {
   return svcError("process.not_found", { processId: id }, "No such process is live; start it, or start it again");
 }
 
-/** Runs tasks one after the other; a failed one holds up nobody. */
+/** Runs tasks one after the other; a failed one does not hold up the others. */
 function createSerial(): <T>(task: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();
   return (task) => {

@@ -21,7 +21,7 @@ import type { TokenFile, TokenState } from "./token-file.ts";
 
 /** Changes that come within this time are sent in one go. */
 const DEBOUNCE_MS = 250;
-/** The node may have lost something, or another device of the account may have sent something else. */
+/** How often the node is checked: it may have lost something, or another device of the account may have sent something else. */
 const LOOK_MS = 5 * 60_000;
 
 interface FollowerDeps {
@@ -30,7 +30,7 @@ interface FollowerDeps {
   readonly tokenFile: TokenFile;
   readonly plan: SubscriptionPlan;
   readonly store: Pick<PushOutboxStore, "pruned" | "dropPruned" | "noteKeys" | "isKnownKey">;
-  /** Whether this device itself was pruned: then it has no business with the node. */
+  /** Whether this device itself was pruned: it then sends nothing to the node. */
   isPruned(): boolean;
   /** What the account calls a device of its own. */
   tagOf(peerId: string): string;
@@ -46,11 +46,11 @@ interface Told {
   readonly atMs: number;
 }
 
-/** Keeps the node in step with this device's token and with what the account is to hear of. */
+/** Keeps the node in step with this device's token and with the topics of which the account is notified. */
 export interface NodeFollower extends Service {
-  /** Something may have changed. */
+  /** Must be called when something may have changed. */
   kick(): void;
-  /** The node may have lost what was sent to it. */
+  /** Must be called when the node may have lost what was sent to it. */
   tellAgain(): void;
 }
 
@@ -120,7 +120,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     }
   };
 
-  /** Answers whether the account has a device to wake: without one there is nothing to watch for. */
+  /** Sends the token. Returns whether the account has a device to wake: without one there is nothing to watch. */
   const tellToken = async (state: TokenState, isTold: boolean): Promise<boolean> => {
     if (state.kind === "revoked") {
       await calls.post(PUSH_PATHS.tokenDrop, NoReply, { device: deps.ownTag });
@@ -198,7 +198,7 @@ interface SpaceTopic {
   readonly topic: string;
 }
 
-/** What the node lacks of the plan, and what it holds that is over. */
+/** Returns what the node lacks of the plan, and what it holds that is no longer wanted. */
 function differences(
   planned: readonly PlannedSpace[],
   held: readonly SpaceTopic[],
@@ -210,7 +210,7 @@ function differences(
   const heldNames = new Set(held.map(nameOf));
   return {
     add: wanted.filter((one) => !heldNames.has(nameOf(one))),
-    // A key that was never met here is of an epoch that another device of the account knows already.
+    // A key that was never seen here belongs to an epoch that another device of the account already knows.
     drop: held.filter((one) => !wantedNames.has(nameOf(one)) && isKnownKey(one.spaceKey)),
   };
 }

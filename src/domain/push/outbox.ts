@@ -5,9 +5,9 @@ import { NodeFault } from "../../push-link/node-calls.ts";
 import type { OutboxRow, PushOutboxStore } from "../../store/push-outbox-store.ts";
 import { retryDelayMs } from "./retry-delay.ts";
 
-/** Later than that a notification is worth nothing. */
+/** A notification that is older than this is worth nothing. */
 const MAX_AGE_MS = 60 * 60_000;
-/** Messages in one chat for the same people make one notification within this time, the first one at once. */
+/** Messages in one chat for the same audience become one notification within this time; the first one is sent at once. */
 const BURST_MS = 1_000;
 const AT_ONCE = 4;
 const LOOK_MS = 30_000;
@@ -28,7 +28,7 @@ interface OutboxDeps {
 export interface Outbox extends Service {
   queueMessage(spaceId: string, chatId: string, messageId: string, mentions: readonly string[]): void;
   queueReading(spaceId: string, chatId: string): void;
-  /** Nothing of a space is sent any more. */
+  /** Drops everything that waits to be sent for a space. */
   dropSpace(spaceId: string): void;
 }
 
@@ -38,8 +38,8 @@ export function createOutbox(deps: OutboxDeps): Outbox {
   /** When a chat's last push was queued to go at once, by audience. */
   const lastByAudience = new Map<string, number>();
   /**
-   * The newest message of each row that waits. It is known here alone until the row is sent, so that a burst writes once: a
-   * crash sends an older message of the burst instead, which brings the app to fetch all of them as well.
+   * The newest message of each waiting row. It is only in memory until the row is sent, so that a burst writes once. After a
+   * crash an older message of the burst is sent instead, which makes the app fetch all of them as well.
    */
   const newestByAudience = new Map<string, { messageId: string; writtenMs: number }>();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -170,7 +170,7 @@ export function createOutbox(deps: OutboxDeps): Outbox {
 const nameOf = ({ kind, spaceId, chatId, audience }: Pick<OutboxRow, "kind" | "spaceId" | "chatId" | "audience">) =>
   `${kind} ${spaceId} ${chatId} ${audience}`;
 
-/** Whether the same request may do better later. */
+/** Whether the same request may succeed later. */
 function isPassing({ status }: NodeFault): boolean {
   return status === 0 || status === 401 || status === 408 || status === 429 || status >= 500;
 }

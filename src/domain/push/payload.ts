@@ -1,7 +1,7 @@
 import { bytesToBase64, utf8ToBytes } from "../../base/bytes.ts";
 import { seal } from "../../crypto/seal.ts";
 
-/** Opened, what a phone learns of a message (docs/push.md). */
+/** What a phone learns of a message once it has opened the payload (docs/push.md). */
 export interface MessagePayload {
   readonly v: 1;
   readonly spaceId: string;
@@ -25,7 +25,7 @@ const STEP_BYTES = 256;
 const MAX_PLAIN_BYTES = 2_560;
 const SPACE = 0x20;
 
-/** Cuts a text to 512 characters, none of them in two. */
+/** Cuts a text to 512 characters without splitting one. */
 export function cutText(text: string): string {
   if (text.length <= MAX_TEXT_CHARACTERS) return text;
   let cut = "";
@@ -45,7 +45,7 @@ export function sealPayload(encKey: Uint8Array, encKeyId: string, payload: Messa
   return bytesToBase64(seal(encKey, padded(encode(payload)), utf8ToBytes(`svc/push/v1/${encKeyId}`)));
 }
 
-/** The JSON text. What escaping swells is cut further: a text of control characters grows sixfold. */
+/** Returns the JSON text. A text that grows by escaping is cut further: control characters grow sixfold. */
 function encode(payload: MessagePayload | ReadPayload): Uint8Array {
   let fitting = payload;
   let bytes = utf8ToBytes(JSON.stringify(fitting));

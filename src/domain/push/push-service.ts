@@ -72,7 +72,7 @@ export function createPushService(deps: PushServiceDeps) {
     isPruned: deps.isPruned,
   });
 
-  /** What is sent is as the message and the keys are now: an edit is in it, a deletion drops it. */
+  /** Sends the message and keys as they are now: an edit is included, and a deletion drops the push. */
   const send = async (row: OutboxRow): Promise<void> => {
     const keys = spaces.of(row.spaceId)?.keys;
     if (!keys) return;
@@ -117,7 +117,7 @@ export function createPushService(deps: PushServiceDeps) {
 
   return {
     service,
-    /** Keeps this device's token, in place of another; the node hears of it soon. */
+    /** Stores this device's token in place of another; the node is notified soon. */
     async setToken(platform: Platform, token: string): Promise<void> {
       await tokenFile.set({ platform, token, registeredMs: clock.nowMs() });
       follower.kick();
@@ -130,7 +130,7 @@ export function createPushService(deps: PushServiceDeps) {
       const state = await tokenFile.read();
       return state.kind === "set" ? { registered: true, platform: state.platform } : { registered: false };
     },
-    /** What the account watches, as its spaces and modes stand. */
+    /** Returns what the account watches, by its current spaces and modes. */
     async subscriptions(): Promise<PushSubscription[]> {
       const planned = await plan.plan();
       return planned.flatMap(({ keys, topics }) => topics.map((topic) => ({ spaceKey: keys.publicKey, topic })));
@@ -142,7 +142,7 @@ export function createPushService(deps: PushServiceDeps) {
       store.addPruned(peerId);
       follower.kick();
     },
-    /** Spaces, modes, chats or keys may be others. */
+    /** Must be called when spaces, modes, chats or keys may have changed. */
     changed: follower.kick,
     spaceEnded(spaceId: SpaceId): void {
       outbox.dropSpace(spaceId);

@@ -11,7 +11,7 @@ interface PushToken {
   readonly registeredMs: number;
 }
 
-/** `revoked`: the node has yet to hear that there is none any more. */
+/** `revoked`: the node still has to be notified that there is no token any more. */
 export type TokenState =
   | { readonly kind: "none" }
   | { readonly kind: "revoked" }
@@ -23,7 +23,7 @@ export interface TokenFile {
   set(token: PushToken): Promise<void>;
   /** Nothing is registered from now on. */
   revoke(): Promise<void>;
-  /** The node has heard of it. Leaves a token that was set meanwhile. */
+  /** Called once the node was notified. Leaves a token that was set meanwhile. */
   forgetRevoked(): Promise<void>;
 }
 
@@ -44,7 +44,7 @@ export function createTokenFile(path: string): TokenFile {
   };
 }
 
-/** What is not readable is no token: the app registers again at its next start. */
+/** An unreadable file counts as no token: the app registers again at its next start. */
 function stateOf(text: string): TokenState {
   let value: Json;
   try {

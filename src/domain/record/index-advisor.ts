@@ -1,7 +1,8 @@
 /**
- * Decides which indexes a space has, from the queries it answers: nobody asks for them. A path that a query of a large
- * collection would have been served by is wanted; a declared one gets its index at the first such query, any other at the
- * second. When a collection or the space has its fill, the index least lately used gives way, if it was not used for long.
+ * Decides which indexes a space has, from the queries that it answers: nobody asks for them. A path is wanted when an index of it
+ * would have served a query of a large collection. A declared path gets its index at the first such query, any other at the
+ * second. When a collection or the space has as many as it may, the least recently used index is dropped, if it was unused for
+ * long.
  */
 import type { Clock } from "../../base/clock.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
@@ -12,15 +13,15 @@ import type { QueryStats } from "../../query/run/run-query.ts";
 import type { QueryIndex } from "../../store/query-index-table.ts";
 import type { IndexBuilder } from "./index-builder.ts";
 
-/** Smaller collections are read faster than an index pays for itself. */
+/** In smaller collections reading is so fast that an index does not pay. */
 const MIN_ROWS = 2_000;
 const USES_DECLARED = 1;
 const USES_OTHERWISE = 2;
 const MAX_A_COLLECTION = 8;
 const MAX_A_SPACE = 32;
-/** An index that was used more lately than this does not give way. */
+/** An index that was used more recently than this is not dropped for another. */
 const IDLE_MS = 10 * 60_000;
-/** A query that read so few rows by an index, or so few for each match, is served well. */
+/** A query that read at most this many rows by an index, or this many for each match, is served well. */
 const FEW_CANDIDATES = 2_000;
 const FEW_A_MATCH = 4;
 /** Rows looked at to tell which of several paths would serve best. */
@@ -75,7 +76,7 @@ export function createIndexAdvisor(deps: IndexAdvisorDeps): IndexAdvisor {
       if (isServedWell(stats)) return;
     }
     const wanted = query.wanted();
-    // Whether an index that is on its way serves the query will be seen when it is there.
+    // Whether an index that is being made serves the query is known only when it is ready.
     if (wanted.some((path) => builder.isComing(collectionId, path))) return;
     const hot = wanted.filter((path) => !inUse.has(path) && isHot(collectionId, dataset, path));
     const room = hot.length === 0 ? undefined : findRoom(collectionId);

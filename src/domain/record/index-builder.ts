@@ -1,10 +1,10 @@
 /**
- * Makes and drops the indexes of a space, one at a time and in slices of a few milliseconds on the commit queue, so that
- * writers and readers are held up by no more than that.
+ * Makes and drops the indexes of a space, one at a time and in slices of a few milliseconds on the commit queue, so that writers
+ * and readers are held up no longer than that.
  *
- * From the moment an index is noted its triggers keep the key of every row that is written, and filling adds the keys
- * rows have at that moment: whatever goes on in between, each row has the one key it should. A crash leaves an index that
- * is being filled, which is filled again from the beginning at the next open, and one that is being dropped likewise.
+ * From the moment an index is recorded, its triggers keep the key of every row that is written, and filling adds the keys that
+ * rows have at that moment. Whatever happens in between, each row has the one key it should. After a crash, the next open fills
+ * an unfinished index again from the beginning, and goes on dropping one that was being dropped.
  */
 import type { Log } from "../../base/log.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
@@ -15,7 +15,7 @@ import type { QueryIndex } from "../../store/query-index-table.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
 
 const SLICE_MS = 2.5;
-/** The clock is looked at after so many rows. */
+/** After this many rows the clock is read. */
 const ROWS_A_LOOK = 32;
 const DROPPED_A_SLICE = 500;
 
@@ -31,7 +31,7 @@ export interface IndexBuilderDeps {
 }
 
 export interface IndexBuilder {
-  /** Takes up what an earlier run left half done. */
+  /** Continues what an earlier run left unfinished. */
   resume(): void;
   /** Makes an index, after those asked for before. Nothing if there is one, or if the path cannot have one. */
   build(collectionId: number, path: string): void;

@@ -2,8 +2,8 @@
 const INLINE_MS = 6;
 
 /**
- * Runs a read on the server's own loop; undefined when it did not end in time. `shouldStop` is what the read asks now
- * and then. Faults of the read itself come through.
+ * Runs a read on the server's own event loop; returns undefined when it did not end in time. The read must call `shouldStop`
+ * regularly. Errors of the read itself are thrown.
  */
 export function onTheSpot<T>(read: (shouldStop: () => boolean) => T): T | undefined {
   const until = performance.now() + INLINE_MS;

@@ -67,7 +67,7 @@ export function createRecordQueries(deps: {
     return { collectionId: engine.collectionIdOf(object, dataset), dataset };
   };
 
-  /** Runs on the spot if it is quick, on a reader if it is not or turns out not to be. */
+  /** Reads on the server's event loop if that is quick; on a reader if it is not, or proves not to be. */
   const read = async (
     collectionId: number,
     dataset: string,
@@ -124,7 +124,7 @@ export function createRecordQueries(deps: {
       const { collectionId, dataset } = source;
       if (!request.includeTotal || !isMatchAll(request.filter))
         return readSoundly(collectionId, dataset, body, request, signal);
-      // Everything matches, and how much that is stands beside the collection.
+      // Everything matches, and the store keeps the count of the collection.
       const result = await readSoundly(collectionId, dataset, body, { ...request, includeTotal: false }, signal);
       const offset = Math.max(0, body.offset ?? 0);
       return { ...result, total: live, hasNext: offset + result.records.length < live };

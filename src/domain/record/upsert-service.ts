@@ -106,10 +106,10 @@ export function createUpsertService(deps: UpsertDeps) {
   }
 }
 
-/** Thrown to take a change back of which a part was refused. */
+/** Thrown to roll back a change of which a part was refused. */
 const REFUSED = new Error("something was refused");
 
-/** The change, when all of it took effect; otherwise nothing of it stays. */
+/** Returns the change if all of it took effect; otherwise nothing of it is kept. */
 function attemptWhole(tx: WriteTx, append: () => Appended): Appended | undefined {
   try {
     return tx.attempt(() => {

@@ -1,4 +1,4 @@
-/** Gives the texts of the indexes their vectors, a space after the other, behind everything else. */
+/** Gives the texts of the indexes their vectors, one space after the other, with lower priority than everything else. */
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { IndexPlace, IndexRequest, PendingTexts, VectorSide } from "../../search/index-protocol.ts";
@@ -8,7 +8,10 @@ import { type EmbeddedTexts, type Embedder, EmbedderLost } from "./embedder.ts";
 
 const TEXTS_A_ROUND = 32;
 const HARMLESS = ".";
-/** What stopped for another reason than the embedder is tried again so much later: an index's process was lost, a disk is full. */
+/**
+ * After a failure that is not the embedder's (an index's process was lost, the disk is full), this is the wait before the next
+ * attempt.
+ */
 const RETRY_MS = 2_000;
 
 export interface EmbedLoopDeps {
@@ -100,7 +103,7 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
     return texts.length;
   };
 
-  /** Where the embedder dies over anything (no memory, say), no text is the reason. */
+  /** Where the embedder dies over any text (for lack of memory, say), no single text is the reason. */
   const isAlive = (): Promise<boolean> =>
     embedder.embed([HARMLESS], "passage").then(
       () => true,

@@ -11,7 +11,7 @@ import type { VectorModel } from "../../store/search/vector-table.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
 import { type EmbeddedTexts, type Embedder, EmbedderLost, type EmbedderState } from "./embedder.ts";
 
-/** The process ends after so long without work: a model takes hundreds of megabytes. */
+/** The process ends after this long without work, because a model takes hundreds of megabytes. */
 const IDLE_MS = 60_000;
 const LOAD_MS = 120_000;
 const PASSAGES_MS = 120_000;
@@ -21,7 +21,7 @@ const PATIENCE_MS = 4_000;
 /** The process is ended, and begun anew, when it holds more than this. */
 const MOST_RSS_BYTES = 1_600 * 1024 * 1024;
 const RETRY_MS = [2_000, 5_000, 15_000, 60_000, 300_000] as const;
-/** A process that is lost so often in turn is not begun anew at once: whatever it is, it is no single text. */
+/** After this many losses in a row a process is not restarted at once: no single text can be the reason. */
 const MOST_LOSSES = 3;
 /** How often it is looked whether a person has put a model in its place. */
 const LOOK_MS = 5_000;
@@ -163,7 +163,7 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
     return { model: { id: `${model}@${fingerprint.id}`, dimension }, center };
   };
 
-  /** An answer in time, or an end to the child: what hangs is not waited for. */
+  /** Resolves with an answer in time, or ends the child, because it does not wait for a child that hangs. */
   const within = <T>(request: EmbedRequest, timeoutMs: number): Promise<T> => {
     const timer = setTimeout(() => child.kill(), timeoutMs);
     return child.ask<T>(request).finally(() => clearTimeout(timer));

@@ -33,7 +33,7 @@ import type { SearchableSpace } from "./port.ts";
 const DEBOUNCE_MS = 250;
 /** The process that indexes ends after so long without work: it takes memory of its own. */
 const CHILD_IDLE_MS = 30_000;
-/** Of a longer query words alone are looked for: people wait for it, and one vector stands for it. */
+/** A longer query is searched by words alone: people wait for it, and a single vector would have to stand for it. */
 const MOST_MEANT = 1_000;
 const LOST_TWICE = "The process that searches ended, and ended again when it was begun anew: try again";
 /** The log of rows is shortened when so much of it was followed. */
@@ -143,7 +143,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     works.delete(spaceId);
   }
 
-  /** Work behind requests: what fails is logged and comes again with the next commit. */
+  /** Runs work in the background: a failure is logged, and the work is tried again with the next commit. */
   const behind = (spaceId: SpaceId, work: () => Promise<unknown>): Promise<void> =>
     work().then(
       () => undefined,
@@ -181,7 +181,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     timers.set(spaceId, timer);
   };
 
-  /** Files of spaces that are no longer here, from before a crash. */
+  /** Removes files of spaces that are no longer here, left from before a crash. */
   const dropStrangers = async (active: ReadonlySet<string>): Promise<void> => {
     for (const name of readdirSync(deps.directory)) {
       const spaceId = name.endsWith(".db") ? name.slice(0, -3) : undefined;
@@ -204,7 +204,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     }
   };
 
-  /** A child that died under a search is not the search's fault: it is asked once more. */
+  /** A child that died during a search is not the search's fault, so the request is sent once more. */
   const askTwice = async (request: IndexRequest): Promise<IndexAnswer> => {
     try {
       return await child.ask<IndexAnswer>(request);

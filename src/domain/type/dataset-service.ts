@@ -46,7 +46,7 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
     return definition;
   };
 
-  /** Definitions made apart under one name: the oldest has it, another one says so. */
+  /** Of definitions that were made separately under one name, the oldest owns the name; the others are marked. */
   const shown = (definition: Definition): DatasetDef => {
     const winner = view.definitionByName(definition.declaration.name);
     if (winner === undefined || winner.id === definition.id) return definition.def;

@@ -21,9 +21,9 @@ export interface DeclaredRules {
 }
 
 /**
- * The rules of a declaration. Everything is judged from the declaration, the record before the op and the change's
- * envelope, so that local and remote changes end alike whatever arrived first. Author rules fail closed: without a
- * creator stamp on the record nobody passes.
+ * Compiles the rules of a declaration. Everything is judged by the declaration, the record before the op and the change's
+ * envelope, so that local and remote changes give the same result in whatever order they arrive. Author rules fail closed:
+ * without a creator stamp on the record nobody may change it.
  */
 export function compileDeclaration(declaration: Declaration): DeclaredRules {
   const fields = new Map(declaration.fields.map((field) => [field.key, field]));

@@ -1,7 +1,7 @@
 /**
- * How the records fold in which a type keeps what it declares. All parts but what is only displayed are pinned by the
- * creating change, against the changes of other devices as well. Nothing is ever deleted: what was removed says so and
- * stays, since values and records made under it do.
+ * The rules for the records in which a type keeps what it declares. The creating change fixes every part except those that are
+ * only displayed, also against changes of other devices. Nothing is ever deleted: a removed record is marked and stays, because
+ * the values and records that were made under it stay.
  */
 import type { RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";

@@ -62,8 +62,8 @@ export function readDefinition(typeId: string, record: JsonObject, fieldRecords:
 }
 
 /**
- * Fields that devices added apart from each other may not go together: the older one stands, the other is marked and
- * has no effect. A field that only authors change has none without a creator stamp, so that it fails closed.
+ * Fields that devices added separately may not fit together: the older one stays, and the other is marked and has no effect. A
+ * field that only authors may change has no effect without a creator stamp, so that it fails closed.
  */
 function judgeFields(fields: readonly FieldDef[]): FieldDef[] {
   const keys = new Set<string>();

@@ -77,7 +77,7 @@ export function createSchemaView(engine: () => ChangeEngine): SchemaView {
       else entries.delete(id);
     }
     index = undefined;
-    // What was read inside a transaction may yet be rolled back with it: it is read once more when that has ended.
+    // What was read inside a transaction may be rolled back with it, so it is read once more after the transaction.
     if (engine().store.db.inTransaction)
       queueMicrotask(() => {
         for (const id of ids) stale.add(id);
@@ -137,7 +137,7 @@ function isTypeRow(row: JsonObject): boolean {
   return Array.isArray(types) && types.includes(TYPE_MARKER);
 }
 
-/** What a row says of a type. Anybody may write into rows, so only texts are taken over. */
+/** Returns what a row says of a type. Anybody may write into rows, so only texts are taken over. */
 function toTypeInfo(id: string, row: JsonObject): TypeInfo {
   const textAt = (namespace: string, key: string): string | undefined => {
     const group = row[namespace];

@@ -51,13 +51,13 @@ export function createSchema(deps: {
     return view.type(name)?.id ?? view.typeByXKey(name)?.id;
   };
 
-  /** Raw writes to objects' rows obey the declared kinds as `set` does. */
+  /** Raw writes to objects' rows must obey the declared kinds, as `set` does. */
   const checkObjectOp: WritableDataset["checkOp"] = (type, path, value, carries) => {
     const [namespace, propId, ...below] = path.split(".") as [string, ...string[]];
     if (propId === undefined) return;
     const declared = properties(namespace);
     if (!declared) {
-      // What stands there from before the type was unknown can be taken away.
+      // A value that was written while the type was unknown can still be removed.
       if (type === "$unset") return;
       const message = `${path}: ${JSON.stringify(namespace)} is no type of this space; values stand at <typeId>.<propId>`;
       throw new SvcError("type.not_found", { details: { typeId: namespace }, message, status: 400 });

@@ -97,7 +97,7 @@ export function createTypeService(deps: TypeServiceDeps) {
       });
     },
 
-    /** Who links to an object through properties of format links, of types they still carry. */
+    /** Returns the objects that link to an object through properties of format links, of types that they still carry. */
     backlinks(objectId: string): Backlink[] {
       return engine.store.schema
         .linksTo(objectId)
