@@ -63,7 +63,7 @@ export function addWorkers(workers: Services, options: BootOptions, parts: BootP
   if (runtime) workers.add(runtime);
   workers.add(every("space-creation", CREATION_RETRY_MS, () => void services.life.retryCreation(parts.isClosing)));
   workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
-  // Spaces are also purged when they are opened. This is for spaces that stay open, or closed, for long.
+  // Spaces are seen to when they are opened, too. This is for spaces that stay open, or closed, for long.
   workers.add(every("purge", PURGE_EVERY_MS, () => void services.life.purgePass(parts.isClosing)));
   workers.add(openSpaceChecks(options, parts, search));
   return { push, search, runtime, firstRound };
