@@ -111,7 +111,8 @@ describe("a member that serves an ACL log that is not the present one", () => {
         expect(await headAfter(liar, { chain: [...chain, other] })).toBe(head);
         expect(await alarmsAt(server)).toEqual(split);
         expect(await rosterOf(server)).toEqual(roster);
-        expect(warningsOf(server, "refused")).toHaveLength(1);
+        // Of the liar: a relay that is gone may have been asked for what it claimed.
+        expect(warningsOf(server, "refused").filter((line) => line.includes(admin.id))).toHaveLength(1);
         await honestSyncGoesOn();
         await liar[Symbol.asyncDispose]();
 
