@@ -20,6 +20,16 @@ const add = (world: AclWorld, account: Account, permission: GrantablePermission 
 
 describe("what the owner sequences", () => {
   const invite = (): AclOp => ({ op: "invite", key: fresh(), mode: "request" });
+  /** So many records of the owner's that follow the log's head, each the one before. */
+  const branchOf = (world: AclWorld, count: number): AclRecord[] => {
+    const base = { space: world.state.space!, time: 1, ops: [invite()] };
+    const branch: AclRecord[] = [];
+    for (let clock = 1; clock <= count; clock++) {
+      const prev = branch.at(-1)?.id ?? world.state.head!;
+      branch.push(decodeAclRecord(encodeAclRecord({ ...base, prev, clock }, world.owner.signer).bytes)!);
+    }
+    return branch;
+  };
 
   test("[ACL-3] a proposal takes effect once, by its author's rights, known by its own id", () => {
     const world = createAclWorld();
@@ -94,12 +104,7 @@ describe("what the owner sequences", () => {
 
   test("[ACL-9] of a long branch each record is tried by itself, however many stand before it", () => {
     const world = createAclWorld();
-    const base = { space: world.state.space!, time: 1, ops: [invite()] };
-    const branch: AclRecord[] = [];
-    for (let clock = 1; clock <= 500; clock++) {
-      const prev = branch.at(-1)?.id ?? world.state.head!;
-      branch.push(decodeAclRecord(encodeAclRecord({ ...base, prev, clock }, world.owner.signer).bytes)!);
-    }
+    const branch = branchOf(world, 500);
     let tried = 0;
     const plan = createSequencer({
       state: world.state,
@@ -122,12 +127,7 @@ describe("what the owner sequences", () => {
 
   test("[ACL-9] a branch that is longer than a record holds gets its places by several", () => {
     const world = createAclWorld();
-    const base = { space: world.state.space!, time: 1, ops: [invite()] };
-    const branch: AclRecord[] = [];
-    for (let clock = 1; clock <= 2100; clock++) {
-      const prev = branch.at(-1)?.id ?? world.state.head!;
-      branch.push(decodeAclRecord(encodeAclRecord({ ...base, prev, clock }, world.owner.signer).bytes)!);
-    }
+    const branch = branchOf(world, 2100);
     const last = branch.at(-1)!;
     for (let left = 5; left > 0 && !world.state.positions.has(bytesToHex(last.id)); left--) {
       const port = { state: world.state, held: heldRecords(branch), isNamed: () => false, faultOf: () => undefined };
