@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { bundleUi, type UiFile } from "./src/http/ui-bundle.ts";
+import { LIMITS } from "./src/protocol/limits.ts";
 import { readEngine } from "./src/sandbox/engine-wasm.ts";
 import type { BuiltInModel } from "./src/search/built-in-model.ts";
 import { bundleModel, bundleOrtLibrary, libraryModule, modelModule, ortPlugin } from "./src/search/ort-bundle.ts";
@@ -110,6 +111,8 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
         outfile: staged,
         autoloadDotenv: false,
         autoloadBunfig: false,
+        // The runtime's own bound, beyond which it answers without us, is 16 KiB: a long query string passes it (API-14).
+        execArgv: [`--max-http-header-size=${LIMITS.requestHeadBytes}`],
         ...(native ? {} : { target: `bun-${target.name}` }),
       },
       plugins: [embedPlugin(assets), ortPlugin],

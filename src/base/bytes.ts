@@ -106,3 +106,12 @@ export function writeUint64(bytes: Uint8Array, offset: number, value: bigint): v
   writeUint32(bytes, offset, Number((value >> 32n) & 0xffff_ffffn));
   writeUint32(bytes, offset + 4, Number(value & 0xffff_ffffn));
 }
+
+/**
+ * Frees bytes that nobody else holds, at once, where they fill their buffer. Left to the garbage collector, up to 100 MB of
+ * a stream would pile up between collections.
+ */
+export function freeBytes(bytes: Uint8Array): void {
+  const { buffer } = bytes;
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === bytes.byteLength) buffer.transfer(0);
+}

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
-import { concatBytes } from "../base/bytes.ts";
+import { concatBytes, freeBytes } from "../base/bytes.ts";
 import type { Participant, Turns } from "../base/turns.ts";
 import { SvcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
@@ -26,8 +26,8 @@ const HASH_BYTES = 1 << 18;
 
 /**
  * Receives a body of any length: hashes it as it comes and never holds it as a whole. When this resolves, a body that is
- * not short is in a private, fsynced file; when it rejects, nothing is left. Frees pieces of the body once they are
- * written, so nobody else may hold them. Errors: storage.full.
+ * not short is in a private, fsynced file; when it rejects, nothing is left, and the rest of the body is the caller's.
+ * Frees pieces of the body once they are written, so nobody else may hold them. Errors: storage.full.
  */
 export async function receiveContent(
   blobs: BlobStore,
@@ -52,9 +52,9 @@ export async function receiveContent(
     using participant = turns.join();
     return await store(blobs, spaceId, concatBytes(...first), reader, participant);
   } catch (error) {
-    // The rest is not wanted any more. The body's own failure may be the reason.
-    await reader?.cancel(error).catch(() => undefined);
     throw isFull(error) ? new SvcError("storage.full", { cause: error }) : error;
+  } finally {
+    reader?.releaseLock();
   }
 }
 
@@ -74,7 +74,7 @@ async function store(
   const write = async (): Promise<void> => {
     for (const part of waiting) {
       for (let at = 0; at < part.length; ) at += (await handle.write(part, at, part.length - at)).bytesWritten;
-      giveBack(part);
+      freeBytes(part);
     }
     waiting = [];
     waitingBytes = 0;
@@ -106,15 +106,6 @@ async function store(
     await rm(path, { force: true });
     throw error;
   }
-}
-
-/**
- * Frees a piece of the body at once. If it were left to the garbage collector, up to 100 MB would pile up between
- * collections.
- */
-function giveBack(part: Uint8Array): void {
-  const { buffer } = part;
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === part.byteLength) buffer.transfer(0);
 }
 
 /** Whether the error says that the disk is full, or that the quota of this user is. */

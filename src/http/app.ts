@@ -13,6 +13,7 @@ import { createRefusedOrigins } from "./refused-origins.ts";
 import { JSON_CONTENT_TYPE } from "./reply.ts";
 import type { Route } from "./route.ts";
 import type { ServerHandle } from "./server-handle.ts";
+import { readUnread } from "./unread-body.ts";
 
 const PAGE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
@@ -135,6 +136,8 @@ export function createApp(deps: AppDeps): App {
       const startedMs = performance.now();
       const info = { requestId, log, inner: innerStreams(request, requestId, log) };
       const response = await answer(request, pathname, info).catch((thrown: unknown) => errorResponse(thrown, log));
+      const hasRest = response.status >= 400 || !request.bodyUsed;
+      if (hasRest && !(await readUnread(request, server.stopping))) response.headers.set("connection", "close");
       response.headers.set("x-request-id", requestId);
       const origin = request.headers.get("origin");
       if (origin !== null && rules.allowedOrigins.has(origin) && !response.headers.has("access-control-allow-origin")) {

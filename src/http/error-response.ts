@@ -14,8 +14,6 @@ export function errorResponse(thrown: unknown, log: Log): Response {
   if (error.code === "request.method_not_allowed" && Array.isArray(error.details?.["allowed"])) {
     headers["allow"] = error.details["allowed"].join(", ");
   }
-  // The rest of a body that is too large is not read, so the connection cannot be reused.
-  if (error.code === "request.too_large") headers["connection"] = "close";
   return jsonResponse(error.status, JSON.stringify(error.toBody()), headers);
 }
 

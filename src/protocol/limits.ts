@@ -1,6 +1,13 @@
 /** Numbers that callers can observe (API-8). Bytes unless the name says otherwise. */
 export const LIMITS = {
+  /** Of a request's first line and headers together; the executable is built with it. */
+  requestHeadBytes: 256 << 10,
   bodyBytes: 1 << 20,
+  /** Of a body that a refusal leaves unread: so much is still taken in, and thrown away, before it is answered. */
+  unreadBodyBytes: 64 << 20,
+  /** A body that is thrown away may pause for so long, and take so long in all. */
+  unreadPauseMs: 1_000,
+  unreadTotalMs: 10_000,
   /**
    * Nesting of a request body, with room for a filter of `filterDepth`; a deeper one is refused before any code recurses
    * into it.
