@@ -239,8 +239,8 @@ export function svcError(code: ErrorCode, details?: ErrorDetails, message?: stri
 }
 
 /** Makes an error whose reason is a refusal, in code and facts; the message words the refusal. */
-export function refusedAs(code: ErrorCode, details: ErrorDetails, why: Refusal): SvcError {
-  return new SvcError(code, { details, refusal: why });
+export function refusedAs(code: ErrorCode, details: ErrorDetails | undefined, why: Refusal): SvcError {
+  return new SvcError(code, { ...(details ? { details } : {}), refusal: why });
 }
 
 /** How a message names the refused part of the request. */
@@ -252,6 +252,8 @@ const PART_MESSAGES = {
   it: (part: string, reason: string) => `The field ${part} is refused: it ${reason}`,
   field: (part: string, reason: string) => `The field ${part} is refused: ${reason}`,
   takes: (part: string, reason: string) => `${part} is refused: it takes ${reason}`,
+  filter: (part: string, reason: string) => `The filter is not valid${part === "" ? "" : ` at ${part}`}: ${reason}`,
+  pipeline: (part: string, reason: string) => `The pipeline is not valid at ${part}: ${reason}`,
 } as const;
 
 /**
@@ -260,12 +262,12 @@ const PART_MESSAGES = {
  */
 export function refusedPart(
   code: ErrorCode,
-  part: { readonly field: string } | { readonly path: string },
+  part: ErrorDetails & ({ readonly field: string } | { readonly path: string }),
   why: Refusal,
   how: keyof typeof PART_MESSAGES,
 ): SvcError {
   const reason = refusalText(why);
-  const name = "field" in part ? part.field : part.path;
+  const name = String("field" in part ? part["field"] : part["path"]);
   return new SvcError(code, { details: { ...part, reason }, message: PART_MESSAGES[how](name, reason), refusal: why });
 }
 

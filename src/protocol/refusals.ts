@@ -1,5 +1,6 @@
 import type { Json } from "./json.ts";
 import { LIMITS } from "./limits.ts";
+import { QUERY_WORDS } from "./query-words.ts";
 import { REQUEST_WORDS } from "./request-words.ts";
 
 /** What a change waits for besides other changes and records. */
@@ -36,6 +37,7 @@ const OWNERS_ACTS = {
  */
 const WORDS = {
   ...REQUEST_WORDS,
+  ...QUERY_WORDS,
 
   // What is stored
   "change.unfoldable": "the change does not fold",

@@ -1,6 +1,7 @@
 /** The accumulators of $group (AGG-3). */
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { finite } from "../expression/expression-types.ts";
 import { valueKey } from "../value/value-key.ts";
 import { compareValues } from "../value/value-order.ts";
@@ -148,9 +149,5 @@ function createAddToSet({ meter, arrayLimit }: AccumulatorBounds): Accumulator {
 
 function checkArrayLimit(length: number, limit: number): void {
   if (limit >= 0 && length > limit)
-    throw svcError(
-      "aggregate.limit_exceeded",
-      { limit: "accumArray" },
-      `An array of $push or $addToSet has more than ${limit} entries; match less, or raise accumArrayLimit`,
-    );
+    throw refusedAs("aggregate.limit_exceeded", { limit: "accumArray" }, refusal("memory.array", { limit }));
 }

@@ -1,7 +1,8 @@
 /** Parses pipelines (AGG-1). A fault is aggregate.bad_pipeline with the stage, the path and the reason. */
-import { SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, SvcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { badPipeline, below, type Place } from "../expression/aggregate-faults.ts";
 import { createExpressionScope } from "../expression/expression-parse.ts";
 import type { Evaluate, ExpressionScope } from "../expression/expression-types.ts";
@@ -23,7 +24,7 @@ const FEW_FIELDS = 8;
  */
 export function parsePipeline(input: unknown, options: FilterOptions = {}): Pipeline {
   if (!Array.isArray(input))
-    throw svcError("request.schema", { path: "pipeline", expected: "array" }, "pipeline is an array of stages");
+    throw refusedAs("request.schema", { path: "pipeline", expected: "array" }, refusal("pipeline.array"));
   return { stages: new PipelineParser(options).parseStages(input, { stage: "", path: "pipeline" }, false) };
 }
 
@@ -56,30 +57,30 @@ class PipelineParser {
   parseStages(input: readonly unknown[], place: Place, inFacet: boolean): Stage[] {
     return input.map((entry, index) => {
       const at = below(place, index);
-      if (++this.#stages > LIMITS.pipelineStages)
-        throw badPipeline(at, `a pipeline has at most ${LIMITS.pipelineStages} stages`);
-      if (!isJsonObject(entry)) throw badPipeline(at, 'a stage is an object such as {"$match": {…}}');
+      if (++this.#stages > LIMITS.pipelineStages) throw badPipeline(at, refusal("pipeline.stages"));
+      if (!isJsonObject(entry)) throw badPipeline(at, refusal("pipeline.stage"));
       const [name, ...others] = Object.keys(entry);
-      if (name === undefined || others.length > 0) throw badPipeline(at, "a stage has exactly one key, its name");
+      if (name === undefined || others.length > 0) throw badPipeline(at, refusal("pipeline.one_key"));
       const stagePlace: Place = { stage: name, path: joinPath(at.path, name) };
       const parser = this.#parsers.get(name);
-      if (!parser) throw badPipeline(stagePlace, `no such stage; there are ${[...this.#parsers.keys()].join(" ")}`);
-      if (inFacet && name === "$facet") throw badPipeline(stagePlace, "a $facet does not stand inside another");
+      if (!parser) throw badPipeline(stagePlace, refusal("pipeline.no_stage", { stages: [...this.#parsers.keys()] }));
+      if (inFacet && name === "$facet") throw badPipeline(stagePlace, refusal("stage.facet_in_facet"));
       return { ...parser(entry[name] as Json, stagePlace), text: shorten(JSON.stringify(entry)) };
     });
   }
 
   #parseMatch(operand: Json, place: Place): StageAction {
-    if (!isJsonObject(operand)) throw badPipeline(place, "takes a filter object");
+    if (!isJsonObject(operand)) throw badPipeline(place, refusal("stage.filter"));
     const conditions: Evaluate[] = [];
     const plain = this.#takeExpressions(operand, place, conditions, 1);
     try {
       return { kind: "match", filter: parseFilter(plain, this.#options), conditions };
     } catch (error) {
-      if (!(error instanceof SvcError)) throw error;
+      if (!(error instanceof SvcError && error.refusal)) throw error;
       const at = joinPath(place.path, String(error.details?.["path"] ?? ""));
-      if (error.code === "filter.unknown_operator") throw badPipeline({ stage: place.stage, path: at }, error.message);
-      throw svcError(error.code, { ...error.details, path: at }, error.message);
+      if (error.code === "filter.unknown_operator") throw badPipeline({ stage: place.stage, path: at }, error.refusal);
+      const { code, details, message, refusal: why } = error;
+      throw new SvcError(code, { details: { ...details, path: at }, message, refusal: why });
     }
   }
 
@@ -99,13 +100,12 @@ class PipelineParser {
   }
 
   #parseProject(operand: Json, place: Place): StageAction {
-    const entries = nonEmptyObject(operand, place, "takes an object of the fields to keep or compute");
+    const entries = nonEmptyObject(operand, place, refusal("stage.project"));
     const before = this.#scope.composites();
     const fields = entries.map(([name, value]): OutputField => {
       const at = below(place, name);
       checkOutputName(name, at);
-      if (value === 0 || value === false)
-        throw badPipeline(at, "fields are left out by not listing them; there is no exclusion");
+      if (value === 0 || value === false) throw badPipeline(at, refusal("stage.exclusion"));
       if (typeof value === "number" || value === true) return this.#field(name, `$${name}`, at);
       refuseNestedFlags(value, at);
       return this.#field(name, value, at);
@@ -114,7 +114,7 @@ class PipelineParser {
   }
 
   #parseAddFields(operand: Json, place: Place): StageAction {
-    const entries = nonEmptyObject(operand, place, "takes an object of the fields to set");
+    const entries = nonEmptyObject(operand, place, refusal("stage.set"));
     const before = this.#scope.composites();
     const fields = entries.map(([name, value]) => {
       const at = below(place, name);
@@ -132,10 +132,10 @@ class PipelineParser {
   }
 
   #parseGroup(operand: Json, place: Place): StageAction {
-    const entries = nonEmptyObject(operand, place, "takes an object with _id and accumulators");
+    const entries = nonEmptyObject(operand, place, refusal("stage.group"));
     const keys = entries.filter(([name]) => name === "_id" || name === "id");
     const [key] = keys;
-    if (!key || keys.length > 1) throw badPipeline(place, "needs one key, in _id or id; null puts all into one group");
+    if (!key || keys.length > 1) throw badPipeline(place, refusal("stage.group_key"));
     const fields = entries
       .filter((entry) => entry !== key)
       .map(([name, value]) => this.#parseGroupField(name, value, below(place, name)));
@@ -144,24 +144,24 @@ class PipelineParser {
 
   #parseGroupField(name: string, value: Json, place: Place): GroupField {
     checkOutputName(name, place);
-    const known = `there are ${ACCUMULATOR_NAMES.join(" ")}`;
     const [only, ...others] = isJsonObject(value) ? Object.entries(value) : [];
-    if (!only || others.length > 0) throw badPipeline(place, `takes one accumulator in an object; ${known}`);
+    if (!only || others.length > 0)
+      throw badPipeline(place, refusal("stage.accumulators", { names: ACCUMULATOR_NAMES }));
     const [operator, operand] = only;
     const at = below(place, operator);
     const accumulator = ACCUMULATOR_NAMES.find((candidate) => candidate === operator);
-    if (!accumulator) throw badPipeline(at, `no such accumulator; ${known}`);
+    if (!accumulator) throw badPipeline(at, refusal("stage.no_accumulator", { names: ACCUMULATOR_NAMES }));
     if (accumulator === "$count" && !(isJsonObject(operand) && Object.keys(operand).length === 0))
-      throw badPipeline(at, "takes an empty object");
+      throw badPipeline(at, refusal("stage.empty_object"));
     return { name, accumulator, operand: this.#scope.parse(operand, at) };
   }
 
   #parseFacet(operand: Json, place: Place): StageAction {
-    const entries = nonEmptyObject(operand, place, "takes an object of pipelines");
+    const entries = nonEmptyObject(operand, place, refusal("stage.facets"));
     const branches = entries.map(([name, stages]): FacetBranch => {
       const at = below(place, name);
       checkOutputName(name, at);
-      if (!Array.isArray(stages)) throw badPipeline(at, "takes an array of stages");
+      if (!Array.isArray(stages)) throw badPipeline(at, refusal("stage.facet"));
       return { name, stages: this.parseStages(stages, at, true) };
     });
     return { kind: "facet", branches };
@@ -169,12 +169,11 @@ class PipelineParser {
 }
 
 function parseSortStage(operand: Json, place: Place): StageAction {
-  const entries = nonEmptyObject(operand, place, 'takes an object such as {"createdAt": -1}');
-  if (entries.length > LIMITS.sortKeys) throw badPipeline(place, `takes at most ${LIMITS.sortKeys} paths`);
+  const entries = nonEmptyObject(operand, place, refusal("stage.sort"));
+  if (entries.length > LIMITS.sortKeys) throw badPipeline(place, refusal("stage.sort_paths"));
   const keys = entries.map(([path, direction]): SortKey => {
-    if (direction !== 1 && direction !== -1)
-      throw badPipeline(below(place, path), "is 1 for ascending or -1 for descending");
-    if (path === "") throw badPipeline(place, "a path is not empty");
+    if (direction !== 1 && direction !== -1) throw badPipeline(below(place, path), refusal("stage.direction"));
+    if (path === "") throw badPipeline(place, refusal("stage.path_empty"));
     return { path: toFieldPath(path), descending: direction === -1 };
   });
   return { kind: "sort", keys };
@@ -182,12 +181,12 @@ function parseSortStage(operand: Json, place: Place): StageAction {
 
 function wholeNumber(operand: Json, least: number, place: Place): number {
   if (typeof operand !== "number" || !Number.isSafeInteger(operand) || operand < least)
-    throw badPipeline(place, `takes an integer of at least ${least}`);
+    throw badPipeline(place, refusal("stage.integer", { least }));
   return operand;
 }
 
 function parseCount(operand: Json, place: Place): StageAction {
-  if (typeof operand !== "string") throw badPipeline(place, "takes the name of the field that holds the count");
+  if (typeof operand !== "string") throw badPipeline(place, refusal("stage.count"));
   return { kind: "count", name: checkOutputName(operand, place) };
 }
 
@@ -195,34 +194,32 @@ function parseUnwind(operand: Json, place: Place): StageAction {
   const named: JsonObject = isJsonObject(operand) ? operand : { path: operand };
   for (const key of Object.keys(named))
     if (key !== "path" && key !== "preserveNullAndEmptyArrays")
-      throw badPipeline(below(place, key), "is no option; there are path and preserveNullAndEmptyArrays");
+      throw badPipeline(below(place, key), refusal("stage.unwind_option"));
   const { path, preserveNullAndEmptyArrays: preserve = false } = named as {
     path?: Json;
     preserveNullAndEmptyArrays?: Json;
   };
   if (typeof path !== "string" || !/^\$[^$.][^.]*(?:\.[^$.][^.]*)*$/.test(path))
-    throw badPipeline(isJsonObject(operand) ? below(place, "path") : place, 'takes a field path such as "$tags"');
-  if (typeof preserve !== "boolean") throw badPipeline(below(place, "preserveNullAndEmptyArrays"), "is a boolean");
+    throw badPipeline(isJsonObject(operand) ? below(place, "path") : place, refusal("stage.unwind_path"));
+  if (typeof preserve !== "boolean")
+    throw badPipeline(below(place, "preserveNullAndEmptyArrays"), refusal("stage.boolean"));
   return { kind: "unwind", path: toFieldPath(path.slice(1)), preserve };
 }
 
 function parseLookup(operand: Json, place: Place): StageAction {
-  const named = Object.fromEntries(nonEmptyObject(operand, place, "takes localField, foreignField and as"));
+  const named = Object.fromEntries(nonEmptyObject(operand, place, refusal("stage.lookup")));
   for (const key of Object.keys(named))
     if (!["localField", "foreignField", "as"].includes(key))
-      throw badPipeline(
-        below(place, key),
-        "is no option; a $lookup stays in its collection and has localField, foreignField and as",
-      );
+      throw badPipeline(below(place, key), refusal("stage.lookup_option"));
   const { localField, foreignField, as } = named;
   if (typeof localField !== "string" || localField === "" || localField.startsWith("$"))
-    throw badPipeline(below(place, "localField"), "is a path without $");
-  if (foreignField !== "id") throw badPipeline(below(place, "foreignField"), 'is always "id"');
-  if (typeof as !== "string") throw badPipeline(below(place, "as"), "is the name of the field that takes the records");
+    throw badPipeline(below(place, "localField"), refusal("stage.lookup_local"));
+  if (foreignField !== "id") throw badPipeline(below(place, "foreignField"), refusal("stage.lookup_foreign"));
+  if (typeof as !== "string") throw badPipeline(below(place, "as"), refusal("stage.lookup_as"));
   return { kind: "lookup", localField, as: checkOutputName(as, below(place, "as")) };
 }
 
-function nonEmptyObject(operand: Json, place: Place, takes: string): [string, Json][] {
+function nonEmptyObject(operand: Json, place: Place, takes: Refusal): [string, Json][] {
   const entries = isJsonObject(operand) ? Object.entries(operand) : [];
   if (entries.length === 0) throw badPipeline(place, takes);
   return entries;
@@ -233,11 +230,7 @@ function refuseNestedFlags(value: Json, place: Place): void {
   if (!isJsonObject(value) || Object.keys(value).some((key) => key.startsWith("$"))) return;
   for (const [key, part] of Object.entries(value)) {
     const at = below(place, key);
-    if (typeof part === "number" || typeof part === "boolean")
-      throw badPipeline(
-        at,
-        'include flags stand at the top; write "$path" to keep a value or {"$literal": 1} to set one',
-      );
+    if (typeof part === "number" || typeof part === "boolean") throw badPipeline(at, refusal("stage.nested_flag"));
     refuseNestedFlags(part, at);
   }
 }

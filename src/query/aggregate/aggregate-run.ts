@@ -3,9 +3,10 @@
  * others.
  */
 import type { Database } from "bun:sqlite";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { NarrowIndex } from "../plan/query-plan.ts";
 import { type Row, RowReader, sound } from "../rows/row-reader.ts";
 import { ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
@@ -47,11 +48,7 @@ export function parseAggregateLimits(body: { readonly [Name in keyof AggregateLi
     const value = body[name];
     if (value === undefined || value === 0) return DEFAULT_LIMITS[name];
     if (typeof value === "number" && Number.isSafeInteger(value)) return value;
-    throw svcError(
-      "request.schema",
-      { path: name, expected: "integer" },
-      `${name} is an integer; a negative one is no limit`,
-    );
+    throw refusedAs("request.schema", { path: name, expected: "integer" }, refusal("pipeline.limit", { name }));
   };
   return {
     groupLimit: read("groupLimit"),

@@ -1,6 +1,7 @@
 /** $group: one hash table of groups in the order of their first document (AGG-3). */
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { Expression } from "../expression/expression-types.ts";
 import { setField } from "../expression/output-field.ts";
 import { valueKey } from "../value/value-key.ts";
@@ -60,9 +61,5 @@ export function createGroupSink(
 /** @throws SvcError aggregate.limit_exceeded with limit "group" */
 export function checkGroupLimit(groups: number, limit: number): void {
   if (limit >= 0 && groups > limit)
-    throw svcError(
-      "aggregate.limit_exceeded",
-      { limit: "group" },
-      `$group makes more than ${limit} groups; group by less, or raise groupLimit`,
-    );
+    throw refusedAs("aggregate.limit_exceeded", { limit: "group" }, refusal("memory.groups", { limit }));
 }

@@ -1,7 +1,8 @@
 /** $lookup: records of the same collection by their ids (AGG-8). */
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { readPath } from "../expression/expression-path.ts";
 import { withField } from "../expression/output-field.ts";
 import { compareStrings } from "../value/value-order.ts";
@@ -28,7 +29,7 @@ function fetchAll(local: Json | undefined, fetchById: FetchById): JsonObject[] {
     if (!record) continue;
     bytes += measureValue(record);
     if (bytes > LIMITS.pipelineDocumentBytes)
-      throw svcError("aggregate.limit_exceeded", { limit: "memory" }, "A $lookup fetches too much into one document");
+      throw refusedAs("aggregate.limit_exceeded", { limit: "memory" }, refusal("memory.lookup"));
     records.push(record);
   }
   return records;

@@ -1,7 +1,8 @@
 /** Estimates in bytes what a pipeline holds, and checks it against `memoryLimitBytes` (AGG-4). */
-import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, type SvcError } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 
 export interface MemoryMeter {
   /** @throws SvcError aggregate.limit_exceeded with limit "memory" */
@@ -15,10 +16,7 @@ export function createMemoryMeter(limitBytes: number): MemoryMeter {
   return {
     add(bytes) {
       used += bytes;
-      if (limitBytes >= 0 && used > limitBytes)
-        throw tooLarge(
-          `The pipeline holds more than ${limitBytes} bytes; match or project less, or raise memoryLimitBytes`,
-        );
+      if (limitBytes >= 0 && used > limitBytes) throw tooLarge(refusal("memory.pipeline", { limitBytes }));
     },
     release(bytes) {
       used -= bytes;
@@ -47,11 +45,10 @@ function measureWithin(value: Json | undefined, budget: number): number {
     bytes += OBJECT_BYTES;
     for (const key in value) bytes += SLOT_BYTES + measureWithin(value[key], budget - bytes);
   }
-  if (bytes > budget)
-    throw tooLarge(`The pipeline makes a document of more than ${LIMITS.pipelineDocumentBytes} bytes; project less`);
+  if (bytes > budget) throw tooLarge(refusal("memory.document"));
   return bytes;
 }
 
-function tooLarge(message: string): SvcError {
-  return svcError("aggregate.limit_exceeded", { limit: "memory" }, message);
+function tooLarge(why: Refusal): SvcError {
+  return refusedAs("aggregate.limit_exceeded", { limit: "memory" }, why);
 }

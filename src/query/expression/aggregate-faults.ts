@@ -1,5 +1,6 @@
 /** Where a fault is in a pipeline, and the error that reports it. */
-import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedPart, type SvcError } from "../../protocol/errors.ts";
+import type { Refusal } from "../../protocol/refusals.ts";
 import { joinPath, shorten } from "../filter/filter-faults.ts";
 
 export interface Place {
@@ -13,8 +14,6 @@ export function below(place: Place, key: string | number): Place {
   return { stage: place.stage, path: joinPath(place.path, String(key)) };
 }
 
-export function badPipeline(place: Place, reason: string): SvcError {
-  const path = shorten(place.path);
-  const stage = shorten(place.stage);
-  return svcError("aggregate.bad_pipeline", { stage, path, reason }, `The pipeline is not valid at ${path}: ${reason}`);
+export function badPipeline({ stage, path }: Place, why: Refusal): SvcError {
+  return refusedPart("aggregate.bad_pipeline", { stage: shorten(stage), path: shorten(path) }, why, "pipeline");
 }

@@ -3,6 +3,7 @@
  * similar arguments must be literals.
  */
 import type { Json } from "../../protocol/json.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { instantOf, isInstantMs, toInstant } from "../value/instant.ts";
 import { badPipeline, below, type Place } from "./aggregate-faults.ts";
 import {
@@ -63,7 +64,7 @@ function parseDateTrunc(...[operand, place, scope]: Parameters<OperatorParser>):
   const weekStart = parseWeekStart(named.startOfWeek, below(place, "startOfWeek"));
   const { binSize = 1 } = named;
   if (typeof binSize !== "number" || !Number.isSafeInteger(binSize) || binSize < 1)
-    throw badPipeline(below(place, "binSize"), "takes a positive integer, written out");
+    throw badPipeline(below(place, "binSize"), refusal("expression.positive"));
   return (doc) => {
     const ms = instantOf(date(doc));
     return ms === undefined ? null : toDate(truncateDate(ms, unit, binSize, zone, weekStart));
@@ -94,15 +95,14 @@ function toDate(ms: number | undefined): Json {
 
 function parseUnit(value: Json, place: Place): TimeUnit {
   const unit = TIME_UNITS.find((name) => name === value);
-  if (!unit) throw badPipeline(place, `takes one of ${TIME_UNITS.join(", ")}, written out`);
+  if (!unit) throw badPipeline(place, refusal("expression.one_of", { values: TIME_UNITS }));
   return unit;
 }
 
 function parseZone(value: Json | undefined, place: Place): TimeZone {
   if (value === undefined) return UTC;
   const zone = typeof value === "string" ? parseTimeZone(value) : undefined;
-  if (!zone)
-    throw badPipeline(place, "takes an IANA name such as Europe/Berlin or an offset such as +05:30, written out");
+  if (!zone) throw badPipeline(place, refusal("expression.zone"));
   return zone;
 }
 
@@ -111,6 +111,6 @@ function parseWeekStart(value: Json | undefined, place: Place): Weekday {
   if (value === undefined) return 0;
   const name = typeof value === "string" ? value.toLowerCase() : "";
   const day = WEEKDAYS.findIndex((weekday) => weekday === name || weekday.slice(0, 3) === name);
-  if (day < 0) throw badPipeline(place, `takes one of ${WEEKDAYS.join(", ")}, written out`);
+  if (day < 0) throw badPipeline(place, refusal("expression.one_of", { values: WEEKDAYS }));
   return day as Weekday;
 }

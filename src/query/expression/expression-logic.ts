@@ -1,5 +1,6 @@
 /** Conditions and comparisons. Comparisons use the whole value order, across types; null and missing are equal. */
 
+import { refusal } from "../../protocol/refusals.ts";
 import { compareValues } from "../value/value-order.ts";
 import { badPipeline, below } from "./aggregate-faults.ts";
 import { type Evaluate, isTruthy, type OperatorParser, parseArguments, parseNamed } from "./expression-types.ts";
@@ -37,8 +38,7 @@ function parseSwitch(...[operand, place, scope]: Parameters<OperatorParser>): Ev
   const named = parseNamed(operand, place, ["branches"], ["default"]);
   const { branches } = named;
   const branchesAt = below(place, "branches");
-  if (!Array.isArray(branches) || branches.length === 0)
-    throw badPipeline(branchesAt, 'takes a non-empty array of {"case": …, "then": …}');
+  if (!Array.isArray(branches) || branches.length === 0) throw badPipeline(branchesAt, refusal("expression.branches"));
   const parsed = branches.map((branch, index) => {
     const at = below(branchesAt, index);
     const parts = parseNamed(branch, at, ["case", "then"]);

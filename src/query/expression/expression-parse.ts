@@ -2,6 +2,7 @@
 
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../value/canonical-instants.ts";
 import { isDateShaped, parseInstant } from "../value/instant.ts";
 import { badPipeline, below, type Place } from "./aggregate-faults.ts";
@@ -53,14 +54,14 @@ function parseExpression(input: Json, place: Place, scope: ExpressionScope): Exp
   if (Array.isArray(input)) return parseArray(input, place, inner);
   if (isDateShaped(input)) {
     if (parseInstant(input["$date"]) === undefined)
-      throw badPipeline(below(place, "$date"), "$date takes an RFC 3339 date-time or Unix milliseconds");
+      throw badPipeline(below(place, "$date"), refusal("expression.date"));
     return literal(canonicalInstants(input));
   }
   const keys = Object.keys(input);
   const operator = keys.find((key) => key.startsWith("$"));
   if (operator === undefined) return parseDocument(input, place, inner);
   const at = below(place, operator);
-  if (keys.length > 1) throw badPipeline(at, "an operator stands alone in its object");
+  if (keys.length > 1) throw badPipeline(at, refusal("expression.alone"));
   return parseOperator(operator, input[operator] as Json, at, inner);
 }
 
@@ -71,7 +72,7 @@ function literal(value: Json): Expression {
 function parseOperator(operator: string, operand: Json, place: Place, scope: ExpressionScope): Expression {
   if (operator === "$literal") return literal(canonicalInstants(operand));
   const parser = OPERATORS.get(operator);
-  if (!parser) throw badPipeline(place, `no such expression; there are $literal ${[...OPERATORS.keys()].join(" ")}`);
+  if (!parser) throw badPipeline(place, refusal("expression.none", { operators: [...OPERATORS.keys()] }));
   return { evaluate: parser(operand, place, scope) };
 }
 

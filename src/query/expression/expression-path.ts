@@ -1,5 +1,6 @@
 /** Field paths in expressions: `$a.b` maps over arrays of objects, a numeric segment picks an element. */
 import type { Json } from "../../protocol/json.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { arrayIndexOf, isSubdocument, ownValue, toFieldPath } from "../value/field-path.ts";
 import { badPipeline, type Place } from "./aggregate-faults.ts";
 import type { Expression } from "./expression-types.ts";
@@ -8,11 +9,11 @@ const MAX_SEGMENTS = 64;
 
 /** Parses `$a.b`. */
 export function parseFieldExpression(text: string, place: Place): Expression {
-  if (text.startsWith("$$")) throw badPipeline(place, "there are no variables; paths begin with one $");
+  if (text.startsWith("$$")) throw badPipeline(place, refusal("expression.variable"));
   const path = text.slice(1);
   const { segments } = toFieldPath(path);
   if (segments.some((segment) => segment === "" || segment.startsWith("$")) || segments.length > MAX_SEGMENTS)
-    throw badPipeline(place, 'a path is written "$a.b", without empty parts; a text that begins with $ needs $literal');
+    throw badPipeline(place, refusal("expression.path"));
   const [only] = segments;
   if (segments.length === 1 && only !== undefined) return { path, evaluate: (doc) => ownValue(doc, only) };
   const indexes = segments.map(arrayIndexOf);

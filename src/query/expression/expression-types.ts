@@ -1,7 +1,7 @@
 /** Aggregation expressions (AGG-2), compiled to closures. */
 
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { LIMITS } from "../../protocol/limits.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { badPipeline, below, type Place } from "./aggregate-faults.ts";
 
 /** Computes a value from a document; undefined means missing. A faulty operand gives null at run time, never an error. */
@@ -36,8 +36,8 @@ export function parseArguments(
 ): Evaluate[] {
   const list = Array.isArray(operand) ? operand : [operand];
   if (list.length < min || list.length > max) {
-    const count = min === max ? `${min}` : max === Number.POSITIVE_INFINITY ? `at least ${min}` : `${min} to ${max}`;
-    throw badPipeline(place, `takes ${count} argument${max === 1 ? "" : "s"}, got ${list.length}`);
+    const most = max === Number.POSITIVE_INFINITY ? {} : { most: max };
+    throw badPipeline(place, refusal("expression.arguments", { least: min, ...most, got: list.length }));
   }
   return list.map((part, index) => scope.parse(part, Array.isArray(operand) ? below(place, index) : place).evaluate);
 }
@@ -50,21 +50,21 @@ export function parseNamed<Required extends string, Optional extends string = ne
   optional: readonly Optional[] = [],
 ): Record<Required, Json> & Partial<Record<Optional, Json>> {
   if (typeof operand !== "object" || operand === null || Array.isArray(operand))
-    throw badPipeline(place, `takes an object with ${[...required, ...optional].join(", ")}`);
+    throw badPipeline(place, refusal("expression.named", { names: [...required, ...optional] }));
   const known: readonly string[] = [...required, ...optional];
   for (const key of Object.keys(operand))
-    if (!known.includes(key))
-      throw badPipeline(below(place, key), `is no argument here; there are ${known.join(", ")}`);
-  for (const key of required) if (!Object.hasOwn(operand, key)) throw badPipeline(place, `needs ${key}`);
+    if (!known.includes(key)) throw badPipeline(below(place, key), refusal("expression.no_argument", { names: known }));
+  for (const key of required)
+    if (!Object.hasOwn(operand, key)) throw badPipeline(place, refusal("expression.needs", { key }));
   return operand as Record<Required, Json> & Partial<Record<Optional, Json>>;
 }
 
 export function tooDeep(place: Place) {
-  return badPipeline(place, `expressions nest at most ${LIMITS.expressionDepth} levels deep`);
+  return badPipeline(place, refusal("expression.levels"));
 }
 
 export function tooMany(place: Place) {
-  return badPipeline(place, `a pipeline holds at most ${LIMITS.expressionNodes} expressions`);
+  return badPipeline(place, refusal("expression.many"));
 }
 
 /** false, 0, null and missing are false; everything else is true. */

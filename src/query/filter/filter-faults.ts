@@ -1,5 +1,7 @@
 /** The errors with which a filter is refused. They say where (`details.path`), which rule, and what to write instead. */
-import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, type SvcError } from "../../protocol/errors.ts";
+import type { FilterUnit } from "../../protocol/query-words.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { OPERATORS } from "./filter-grammar.ts";
 
 /** Callers choose keys and operators freely; an error repeats at most this many of their characters. */
@@ -9,20 +11,18 @@ export function joinPath(parent: string, key: string): string {
   return parent === "" ? key : `${parent}.${key}`;
 }
 
-export function invalidFilter(where: string, reason: string): SvcError {
-  const path = shorten(where);
-  return svcError("filter.invalid", { path, reason }, `The filter is not valid${path ? ` at ${path}` : ""}: ${reason}`);
+export function invalidFilter(where: string, why: Refusal): SvcError {
+  return refusedPart("filter.invalid", { path: shorten(where) }, why, "filter");
 }
 
-export function tooComplex(where: string, limit: number, unit: string): SvcError {
-  const path = shorten(where);
-  return svcError("filter.too_complex", { limit, path }, `The filter has more than ${limit} ${unit}; make it smaller`);
+export function tooComplex(where: string, limit: number, unit: FilterUnit): SvcError {
+  return refusedAs("filter.too_complex", { limit, path: shorten(where) }, refusal("filter.too_much", { limit, unit }));
 }
 
-export function unknownOperator(operator: string, where: string): SvcError {
-  const shown = shorten(operator);
-  const message = `The filter uses ${shown}, which is not among the operators: ${[...OPERATORS].join(" ")}`;
-  return svcError("filter.unknown_operator", { operator: shown, path: shorten(where) }, message);
+export function unknownOperator(name: string, where: string): SvcError {
+  const operator = shorten(name);
+  const why = refusal("filter.no_operator", { operator, operators: [...OPERATORS] });
+  return refusedAs("filter.unknown_operator", { operator, path: shorten(where) }, why);
 }
 
 export function shorten(text: string): string {

@@ -2,6 +2,7 @@
 import { RE2JS, RE2JSException } from "re2js";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { FieldPath } from "../value/field-path.ts";
 import { invalidFilter, joinPath, tooComplex } from "./filter-faults.ts";
 import { LOGICAL_OPERATORS } from "./filter-grammar.ts";
@@ -52,7 +53,7 @@ export function parseFieldOperator(operator: string, operand: Json, context: Ope
       return parseExists(operand, context);
     case "$size":
       if (typeof operand !== "number" || !Number.isSafeInteger(operand) || operand < 0)
-        throw invalidFilter(at, "$size takes a non-negative integer");
+        throw invalidFilter(at, refusal("filter.size"));
       return toField(path, { op: "size", size: operand });
     case "$type":
       return toField(path, { op: "type", types: parseTypes(operand, at) });
@@ -63,7 +64,7 @@ export function parseFieldOperator(operator: string, operand: Json, context: Ope
     case "$regex":
       return toField(path, { op: "regex", regex: parseRegex(operand, context) });
     case "$options":
-      if (!Object.hasOwn(context.siblings, "$regex")) throw invalidFilter(at, "$options needs a $regex beside it");
+      if (!Object.hasOwn(context.siblings, "$regex")) throw invalidFilter(at, refusal("filter.options_alone"));
       return undefined;
     default:
       return parseNot(operand, context);
@@ -75,8 +76,7 @@ function not(filter: Filter): Filter {
 }
 
 function literal(operand: Json, { parser, at, declaredPath, depth }: OperatorContext): Json {
-  if (isJsonObject(operand) && Object.hasOwn(operand, "$regex"))
-    throw invalidFilter(at, "a $regex stands alone in its condition; it is nothing to compare with");
+  if (isJsonObject(operand) && Object.hasOwn(operand, "$regex")) throw invalidFilter(at, refusal("filter.regex_alone"));
   return parser.checkLiteral(operand, at, declaredPath, depth);
 }
 
@@ -92,14 +92,13 @@ function literals(operator: string, operand: Json, context: OperatorContext): Js
 }
 
 function listOf(operator: string, operand: Json, at: string): Json[] {
-  if (!Array.isArray(operand)) throw invalidFilter(at, `${operator} takes an array`);
-  if (operand.length > LIMITS.filterListEntries) throw tooComplex(at, LIMITS.filterListEntries, "entries in one list");
+  if (!Array.isArray(operand)) throw invalidFilter(at, refusal("filter.array", { operator }));
+  if (operand.length > LIMITS.filterListEntries) throw tooComplex(at, LIMITS.filterListEntries, "entries");
   return operand;
 }
 
 function refuseOperators(entry: Json, operator: string, where: string): void {
-  if (isOperators(entry))
-    throw invalidFilter(where, `${operator} lists plain values; operators do not stand inside it`);
+  if (isOperators(entry)) throw invalidFilter(where, refusal("filter.plain_values", { operator }));
 }
 
 /** `$all` means that every entry is present; with `$elemMatch` entries, that some element matches each of them. */
@@ -111,7 +110,7 @@ function parseAll(operand: Json, context: OperatorContext): Filter {
     const where = joinPath(at, String(index));
     if (isJsonObject(entry) && Object.hasOwn(entry, "$elemMatch")) {
       const keys = Object.keys(entry);
-      if (keys.length > 1) throw invalidFilter(where, "an entry of $all with $elemMatch has no other key");
+      if (keys.length > 1) throw invalidFilter(where, refusal("filter.all_elem_match"));
       parser.count(where);
       const inner = { ...context, at: joinPath(where, "$elemMatch") };
       return parseElemMatch(entry["$elemMatch"] as Json, inner);
@@ -124,17 +123,17 @@ function parseAll(operand: Json, context: OperatorContext): Filter {
 
 function parseExists(operand: Json, { path, at }: OperatorContext): Filter {
   if (typeof operand !== "boolean" && operand !== 0 && operand !== 1 && operand !== null)
-    throw invalidFilter(at, "$exists takes a boolean");
+    throw invalidFilter(at, refusal("filter.exists"));
   const exists = toField(path, { op: "exists" });
   return operand === true || operand === 1 ? exists : not(exists);
 }
 
 function parseTypes(operand: Json, at: string): TypeName[] {
   const list = Array.isArray(operand) ? operand : [operand];
-  if (list.length === 0) throw invalidFilter(at, "$type names at least one type");
+  if (list.length === 0) throw invalidFilter(at, refusal("filter.type_none"));
   return list.map((name) => {
     if (!(TYPE_NAMES as readonly Json[]).includes(name))
-      throw invalidFilter(at, `$type takes one or more of: ${TYPE_NAMES.join(", ")}`);
+      throw invalidFilter(at, refusal("filter.type", { types: TYPE_NAMES }));
     return name as TypeName;
   });
 }
@@ -142,12 +141,12 @@ function parseTypes(operand: Json, at: string): TypeName[] {
 function parseMod(operand: Json, { path, at }: OperatorContext): Filter {
   const [divisor, remainder] = Array.isArray(operand) && operand.length === 2 ? operand : [];
   if (!Number.isSafeInteger(divisor) || !Number.isSafeInteger(remainder) || divisor === 0)
-    throw invalidFilter(at, "$mod takes [divisor, remainder], two integers, the divisor not 0");
+    throw invalidFilter(at, refusal("filter.mod"));
   return toField(path, { op: "mod", divisor: divisor as number, remainder: remainder as number });
 }
 
 function parseElemMatch(operand: Json, { parser, path, at, declaredPath, depth }: OperatorContext): Filter {
-  if (!isJsonObject(operand)) throw invalidFilter(at, "$elemMatch takes an object: a filter, or operators");
+  if (!isJsonObject(operand)) throw invalidFilter(at, refusal("filter.elem_match"));
   const [first] = Object.keys(operand);
   if (first?.startsWith("$") && !LOGICAL_OPERATORS.has(first)) {
     const element: FieldPath = { text: "", segments: [] };
@@ -158,12 +157,11 @@ function parseElemMatch(operand: Json, { parser, path, at, declaredPath, depth }
 }
 
 function parseNot(operand: Json, { parser, path, at, declaredPath, depth }: OperatorContext): Filter {
-  if (!isJsonObject(operand) || Object.keys(operand).length === 0)
-    throw invalidFilter(at, '$not takes an object of operators, as {"$not": {"$gt": 5}}');
+  if (!isJsonObject(operand) || Object.keys(operand).length === 0) throw invalidFilter(at, refusal("filter.not"));
   for (const key of Object.keys(operand)) {
-    if (key === "$date") throw invalidFilter(at, "$not takes operators, not a value; $ne says unequal");
+    if (key === "$date") throw invalidFilter(at, refusal("filter.not_value"));
     if (key.startsWith("$")) continue;
-    throw invalidFilter(joinPath(at, key), "$not takes operators only; $nor negates whole filters");
+    throw invalidFilter(joinPath(at, key), refusal("filter.not_filter"));
   }
   return not(parser.parseOperators(operand, path, at, declaredPath, depth + 1));
 }
@@ -175,10 +173,10 @@ const REGEX_FLAGS: ReadonlyMap<string, number> = new Map([
 ]);
 
 function parseRegex(operand: Json, { at, siblings }: OperatorContext): RE2JS {
-  if (typeof operand !== "string") throw invalidFilter(at, "$regex takes a string");
-  if (operand.length > LIMITS.regexChars) throw tooComplex(at, LIMITS.regexChars, "characters in a $regex");
+  if (typeof operand !== "string") throw invalidFilter(at, refusal("filter.regex_text"));
+  if (operand.length > LIMITS.regexChars) throw tooComplex(at, LIMITS.regexChars, "regexChars");
   const options = Object.hasOwn(siblings, "$options") ? siblings["$options"] : "";
-  const optionsFault = "$options is a string of the letters i, m and s";
+  const optionsFault = refusal("filter.options");
   const optionsAt = at.replace(/\$regex$/, "$options");
   if (typeof options !== "string") throw invalidFilter(optionsAt, optionsFault);
   let flags = 0;
@@ -196,8 +194,8 @@ function compileRegex(source: string, flags: number, at: string): RE2JS {
     regex = RE2JS.compile(source, flags);
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error;
-    throw invalidFilter(at, `$regex does not parse as RE2 syntax (no lookaround, no backreferences): ${error.message}`);
+    throw invalidFilter(at, refusal("filter.regex_syntax", { fault: error.message }));
   }
-  if (regex.programSize() > LIMITS.regexProgramSize) throw tooComplex(at, LIMITS.regexProgramSize, "steps in a $regex");
+  if (regex.programSize() > LIMITS.regexProgramSize) throw tooComplex(at, LIMITS.regexProgramSize, "regexSteps");
   return regex;
 }

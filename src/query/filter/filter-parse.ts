@@ -4,6 +4,7 @@
  */
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { type FieldPath, toFieldPath } from "../value/field-path.ts";
 import { isDateShaped, parseInstant } from "../value/instant.ts";
 import { invalidFilter, joinPath, shorten, tooComplex, unknownOperator } from "./filter-faults.ts";
@@ -22,7 +23,7 @@ export interface FilterOptions {
  */
 export function parseFilter(input: unknown, options: FilterOptions = {}): Filter {
   if (input === undefined || input === null) return MATCH_ALL;
-  if (!isJsonObject(input)) throw invalidFilter("", "a filter is an object of paths and operators");
+  if (!isJsonObject(input)) throw invalidFilter("", refusal("filter.object"));
   return new FilterParser(options).parseDocument(input, "", "", 1);
 }
 
@@ -54,12 +55,10 @@ class FilterParser implements ConditionParser {
     const filters: Filter[] = [];
     for (const [operator, operand] of Object.entries(operators)) {
       const at = joinPath(where, operator);
-      if (!operator.startsWith("$"))
-        throw invalidFilter(at, "operators and plain keys do not mix in one condition; use only one of them");
-      if (operator === "$date") throw invalidFilter(at, "a date is an object of the one key $date");
+      if (!operator.startsWith("$")) throw invalidFilter(at, refusal("filter.mixed"));
+      if (operator === "$date") throw invalidFilter(at, refusal("filter.date_key"));
       if (!OPERATORS.has(operator)) throw unknownOperator(operator, at);
-      if (!FIELD_OPERATORS.has(operator))
-        throw invalidFilter(at, `${operator} combines whole filters; it does not stand inside a field's condition`);
+      if (!FIELD_OPERATORS.has(operator)) throw invalidFilter(at, refusal("filter.logical", { operator }));
       this.count(at);
       const context = { parser: this, path, at, declaredPath, depth, siblings: operators };
       const filter = parseFieldOperator(operator, operand as Json, context);
@@ -73,21 +72,17 @@ class FilterParser implements ConditionParser {
     this.#checkLiteralPart(value, where, depth);
     const bare = typeof value === "number" || typeof value === "string";
     if (bare && declaredPath !== "" && this.#declared?.(declaredPath) === "datetime")
-      throw invalidFilter(
-        where,
-        `${shorten(declaredPath)} is a datetime; compare it with a date, written {"$date": "2026-01-31T09:30:00.000Z"}`,
-      );
+      throw invalidFilter(where, refusal("filter.datetime", { path: shorten(declaredPath) }));
     return value;
   }
 
   count(where: string): void {
-    if (++this.#nodes > LIMITS.filterNodes) throw tooComplex(where, LIMITS.filterNodes, "conditions and operators");
+    if (++this.#nodes > LIMITS.filterNodes) throw tooComplex(where, LIMITS.filterNodes, "nodes");
   }
 
   #parsePath(key: string, value: Json, where: string, prefix: string, depth: number): Filter {
     const path = toFieldPath(key);
-    if (path.segments.includes("$date"))
-      throw invalidFilter(where, `a date is one value; compare the path before ".$date" with {"$date": …}`);
+    if (path.segments.includes("$date")) throw invalidFilter(where, refusal("filter.date_path"));
     const declaredPath = joinPath(prefix, key);
     if (isOperators(value)) return this.parseOperators(value, path, where, declaredPath, depth);
     this.count(where);
@@ -96,14 +91,13 @@ class FilterParser implements ConditionParser {
 
   #parseLogical(operator: string, operand: Json, where: string, prefix: string, depth: number): Filter {
     if (!OPERATORS.has(operator)) throw unknownOperator(operator, where);
-    if (!LOGICAL_OPERATORS.has(operator))
-      throw invalidFilter(where, `${operator} belongs inside a field's condition, as {"path": {"${operator}": …}}`);
+    if (!LOGICAL_OPERATORS.has(operator)) throw invalidFilter(where, refusal("filter.not_logical", { operator }));
     this.count(where);
     if (!Array.isArray(operand) || operand.length === 0)
-      throw invalidFilter(where, `${operator} takes a non-empty array of filters`);
+      throw invalidFilter(where, refusal("filter.filters", { operator }));
     const filters = operand.map((part, index) => {
       const at = joinPath(where, String(index));
-      if (!isJsonObject(part)) throw invalidFilter(at, `every entry of ${operator} is a filter object`);
+      if (!isJsonObject(part)) throw invalidFilter(at, refusal("filter.filter", { operator }));
       return this.parseDocument(part, at, prefix, depth + 1);
     });
     if (operator === "$and") return allOf(filters);
@@ -121,10 +115,7 @@ class FilterParser implements ConditionParser {
     }
     if (isDateShaped(value)) {
       if (parseInstant(value["$date"]) === undefined)
-        throw invalidFilter(
-          joinPath(where, "$date"),
-          "$date takes an RFC 3339 date-time such as 2026-01-31T09:30:00.000Z, or Unix milliseconds",
-        );
+        throw invalidFilter(joinPath(where, "$date"), refusal("filter.date_value"));
       return;
     }
     for (const [key, part] of Object.entries(value)) this.#checkLiteralPart(part, joinPath(where, key), depth + 1);

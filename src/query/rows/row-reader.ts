@@ -1,8 +1,9 @@
 /** Reads rows of a source one by one, counts them, and stops when it is told to. */
 import type { Database } from "bun:sqlite";
 import { checksumOf } from "../../base/checksum.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { DamagedRowError } from "../../protocol/storage-fault.ts";
 import { compileFilter } from "../filter/filter-match.ts";
 import { type Filter, isMatchAll } from "../filter/filter-types.ts";
@@ -155,7 +156,7 @@ export class RowReader {
   /** @throws SvcError server.unavailable when the reader was told to stop */
   check(): void {
     this.#charsSinceCheck = 0;
-    if (this.#shouldStop?.()) throw svcError("server.unavailable", undefined, "The query was cancelled");
+    if (this.#shouldStop?.()) throw refusedAs("server.unavailable", undefined, refusal("query.cancelled"));
   }
 }
 

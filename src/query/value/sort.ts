@@ -1,7 +1,8 @@
 /** Sorts records (QUERY-3): the keys, the values that they compare by, and a comparator that decides ties by id. */
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { arrayIndexOf, type FieldPath, isSubdocument, ownValue, toFieldPath } from "./field-path.ts";
 import { instantOf } from "./instant.ts";
 import { compareStrings, compareValues, TYPE_CLASS, typeClassOf } from "./value-order.ts";
@@ -37,29 +38,25 @@ export interface SortEntry {
 export function parseSort(input: unknown): SortKey[] {
   if (input === undefined) return [];
   if (!Array.isArray(input))
-    throw svcError(
-      "request.schema",
-      { path: "sort", expected: "string[]" },
-      'sort is an array of paths, as ["-createdAt"]',
-    );
+    throw refusedAs("request.schema", { path: "sort", expected: "string[]" }, refusal("sort.array"));
   const keys = input.map((entry: unknown, index): SortKey => {
     if (typeof entry !== "string")
-      throw svcError(
+      throw refusedAs(
         "request.schema",
         { path: `sort[${index}]`, expected: "string" },
-        `sort[${index}] is not a string`,
+        refusal("sort.text", { index }),
       );
     const descending = entry.startsWith("-");
     const text = descending ? entry.slice(1) : entry;
-    if (text === "") throw invalidSort(`sort[${index}] names no path`);
+    if (text === "") throw invalidSort(refusal("sort.no_path", { index }));
     return { path: toFieldPath(text), descending };
   });
-  if (keys.length > LIMITS.sortKeys) throw invalidSort(`sort takes at most ${LIMITS.sortKeys} paths`);
+  if (keys.length > LIMITS.sortKeys) throw invalidSort(refusal("sort.paths"));
   return keys;
 }
 
-function invalidSort(reason: string) {
-  return svcError("request.invalid_field", { field: "sort", reason }, reason);
+function invalidSort(why: Refusal) {
+  return refusedPart("request.invalid_field", { field: "sort" }, why, "reason");
 }
 
 /**
