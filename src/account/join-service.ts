@@ -9,7 +9,8 @@ import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { publicKeyOfSeed } from "../crypto/private-key.ts";
-import { SvcError, svcError } from "../protocol/errors.ts";
+import { refusedAs, SvcError, svcError } from "../protocol/errors.ts";
+import { refusal } from "../protocol/refusals.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import type { SpacePlace } from "../space/places.ts";
 import type { Space } from "../space/space.ts";
@@ -276,7 +277,7 @@ export function createJoinService(deps: JoinServiceDeps) {
       const status = spaceStatusOf(spaces.rowOf(spaceId));
       if (status === "deleted") throw svcError("space.deleted", { spaceId });
       if (status !== "joining")
-        throw svcError("space.not_invite_pending", { spaceId, status }, "No request to join this space waits");
+        throw refusedAs("space.not_invite_pending", { spaceId, status }, refusal("space.not_joining"));
       await inTurn(spaceId, async () => {
         if (!isJoining(spaceId)) return; // let in, or refused, meanwhile
         await requests.withdraw(spaceId);
@@ -310,7 +311,7 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
 }
 
-const spent = () => svcError("invite.invalid", {}, "The invite was revoked or replaced; ask for a new one");
+const spent = () => refusedAs("invite.invalid", {}, refusal("act.invite_gone"));
 
 /** The log knew the token, and has ended it. */
 const isSpent = ({ acl: { state } }: Space, { seed }: InviteToken): boolean => {

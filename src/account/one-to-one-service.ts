@@ -4,8 +4,9 @@ import type { AccountId, SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
 import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
 import { canSealTo } from "../crypto/box.ts";
-import { svcError } from "../protocol/errors.ts";
+import { refusedAs, refusedPart, svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { oneToOneGenesis } from "../space/one-to-one.ts";
 import { writePairProfile } from "../space/pair-profiles.ts";
@@ -43,10 +44,10 @@ export function createOneToOneService(deps: {
   /** Throws `request.invalid_field` for what is no account, and for oneself. */
   const pairWith = (identity: string, field: string): { other: AccountId; spaceId: SpaceId } => {
     const key = parseAccountId(identity);
-    const refuse = (reason: string, message: string) =>
-      svcError("request.invalid_field", { field, reason }, `${field}: ${message}`);
-    if (!key || !canSealTo(key)) throw refuse("not an account id", "give an account id");
-    if (identity === account.id) throw refuse("self", "a one-to-one space is with somebody else");
+    const refuse = (why: Refusal, remedy: Refusal) =>
+      refusedPart("request.invalid_field", { field }, why, "colon", remedy);
+    if (!key || !canSealTo(key)) throw refuse(refusal("pair.no_account"), refusal("pair.give_account"));
+    if (identity === account.id) throw refuse(refusal("pair.self"), refusal("pair.somebody_else"));
     return { other: accountIdOf(key), spaceId: oneToOneGenesis(account, key).spaceId };
   };
 
@@ -78,7 +79,7 @@ export function createOneToOneService(deps: {
     const status = spaceStatusOf(row);
     if (row["spaceType"] !== ONE_TO_ONE_TYPE) {
       if (status === "deleted") throw svcError("space.deleted", { spaceId });
-      throw svcError("space.not_invite_pending", { spaceId, status }, "This is no one-to-one space");
+      throw refusedAs("space.not_invite_pending", { spaceId, status }, refusal("space.no_pair"));
     }
     return { other: row["author"] as AccountId, status };
   };
@@ -127,7 +128,7 @@ export function createOneToOneService(deps: {
       const { other, status } = pairRow(spaceId);
       if (status === "deleted") throw svcError("space.deleted", { spaceId });
       if (status === "active")
-        throw svcError("space.not_invite_pending", { spaceId, status }, "The space was accepted; delete it instead");
+        throw refusedAs("space.not_invite_pending", { spaceId, status }, refusal("space.accepted"));
       if (status !== "one_to_one_declined") await answer(spaceId, other, "one_to_one_declined");
     },
   };

@@ -17,7 +17,7 @@ export const READ_FRONTIERS_RULES: DatasetRules = {
   name: READ_FRONTIERS_DATASET,
   idRule: "user",
   skipHistory: true,
-  ...namedBy("object id"),
+  ...namedBy("object"),
   refuseDelete: () => refusal("frontier.stays"),
   refuseOp(doc, segments, op) {
     if (op.type !== "$set") return refusal("frontier.set");
@@ -34,7 +34,7 @@ export const ACCOUNT_VALUES_RULES: DatasetRules = {
   name: ACCOUNT_VALUES_DATASET,
   idRule: "user",
   skipHistory: true,
-  ...namedBy("object id"),
+  ...namedBy("object"),
 };
 
 /**
@@ -45,7 +45,7 @@ export const SPACE_ROOTS_RULES: DatasetRules = {
   name: SPACE_ROOTS_DATASET,
   idRule: "user",
   skipHistory: true,
-  ...namedBy("space id"),
+  ...namedBy("space"),
   refuseDelete: () => refusal("space_root.stays"),
   refuseOp(doc, segments, op) {
     const [field] = segments;
@@ -68,7 +68,7 @@ export const ACL_SECRETS_RULES: DatasetRules = {
   name: ACL_SECRETS_DATASET,
   idRule: "user",
   skipHistory: true,
-  ...namedBy("space id"),
+  ...namedBy("space"),
   refuseDelete: () => refusal("secret.stays"),
   refuseOp(_doc, segments, op) {
     const [field, key] = segments;

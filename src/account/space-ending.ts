@@ -4,8 +4,9 @@ import { rosterMember } from "../acl/reducer/roster.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { AccountId } from "../base/ids.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
-import { type SvcError, svcError } from "../protocol/errors.ts";
+import { refusedAs, type SvcError, svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import type { Space } from "../space/space.ts";
 import { ownMember } from "./space-row.ts";
@@ -27,20 +28,19 @@ export function endedFields({ how, by, name, atMs }: SpaceEnding): JsonObject {
 /** The error for a request to a space that has ended: who ended it and when, as far as its row says. */
 export function spaceDeleted(spaceId: string, row: JsonObject): SvcError {
   const ended = row["ended"] as SpaceInfo["ended"];
-  return svcError("space.deleted", { spaceId }, ended && `${deedOf(ended)} at ${ended.at.$date}`);
+  return ended ? refusedAs("space.deleted", { spaceId }, deedOf(ended)) : svcError("space.deleted", { spaceId });
 }
 
-/** Without the name of the account, which somebody else chose. */
-function deedOf({ how, by }: NonNullable<SpaceInfo["ended"]>): string {
+function deedOf({ how, by, at: { $date: at } }: NonNullable<SpaceInfo["ended"]>): Refusal {
   switch (how) {
     case "deleted":
-      return `${by} deleted the space for everybody`;
+      return refusal("space.deleted_by", { by, at });
     case "unshared":
-      return `${by} stopped sharing the space`;
+      return refusal("space.unshared_by", { by, at });
     case "removed":
-      return `${by} removed this account from the space`;
+      return refusal("space.removed_by", { by, at });
     case "left":
-      return "This account left the space";
+      return refusal("space.left", { at });
   }
 }
 

@@ -4,7 +4,8 @@ import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Account } from "../crypto/account.ts";
 import { digestOfCid } from "../crypto/cid.ts";
-import { svcError } from "../protocol/errors.ts";
+import { refusedAs, svcError } from "../protocol/errors.ts";
+import { refusal } from "../protocol/refusals.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { type Space, writeGenesis } from "../space/space.ts";
 import type { SpaceEvents } from "../space/space-events.ts";
@@ -79,8 +80,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
   function writeKnownGenesis(spaceId: SpaceId): void {
     if (paths.hasSpace(spaceId)) return;
     const genesis = geneses.of(spaceId);
-    if (!genesis)
-      throw svcError("space.not_accepted", { spaceId, status: "active" }, "The space has not come here yet; retry");
+    if (!genesis) throw refusedAs("space.not_accepted", { spaceId, status: "active" }, refusal("space.not_here"));
     writeGenesis(paths.space(spaceId), genesis);
     paths.syncDirectory();
   }

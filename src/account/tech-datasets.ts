@@ -23,7 +23,7 @@ export const SPACES_RULES: DatasetRules = {
   name: SPACES_DATASET,
   idRule: "user",
   skipHistory: true,
-  ...namedBy("space id"),
+  ...namedBy("space"),
   refuseDelete: () => refusal("space_row.stays"),
   refuseOp(doc, segments, op) {
     const [field] = segments;
@@ -57,7 +57,7 @@ export const DEVICES_RULES: DatasetRules = {
   name: DEVICES_DATASET,
   idRule: "user",
   skipHistory: true,
-  refuseCreate: (id) => (parsePeerId(id) ? undefined : refusal("id.is_no", { what: "peer id" })),
+  refuseCreate: (id) => (parsePeerId(id) ? undefined : refusal("id.is_no", { what: "peer" })),
   refuseOp(_doc, segments, op) {
     const [field, slug] = segments;
     if (field === "name" || field === "os" || field === "version")

@@ -3,7 +3,8 @@ import type { SpaceId } from "../base/ids.ts";
 import type { AclConsequences } from "../change/ports.ts";
 import type { ChangeEngine } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
-import { svcError } from "../protocol/errors.ts";
+import { refusedAs } from "../protocol/errors.ts";
+import { refusal } from "../protocol/refusals.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import {
@@ -159,11 +160,7 @@ export function createAclService(deps: AclServiceDeps) {
         const ops = build(now);
         if (ops.length === 0 && !options?.rotate) return { result: undefined };
         if (roleIn(now) !== "owner")
-          throw svcError(
-            "acl.forbidden",
-            { spaceId: deps.spaceId, role: roleIn(now) },
-            "Without a network only the owner's devices extend the ACL; propose it to them",
-          );
+          throw refusedAs("acl.forbidden", { spaceId: deps.spaceId, role: roleIn(now) }, refusal("act.owners_device"));
         const made = composeRecord(now, ops, options);
         const consequences = append(made, scope);
         return { result: made, ...(consequences ? { consequences } : {}) };

@@ -3,6 +3,7 @@
  * null, booleans, safe integers, text, bytes, links (tag 42), arrays and maps. No floats: bodies carry their JSON as
  * bytes. One encoding exists for a value, so "re-encodes identically" is the whole check of canonical form.
  */
+import { MalformedError } from "./malformed.ts";
 
 /** A link to a DAG-CBOR block by its sha2-256 digest. */
 export class Link {
@@ -203,7 +204,7 @@ class Reader {
   }
 
   private need(count: number): void {
-    if (this.at + count > this.bytes.length) throw new RangeError("dag-cbor: truncated");
+    if (this.at + count > this.bytes.length) throw new MalformedError("truncated");
   }
 
   private argument(info: number): number {
@@ -226,10 +227,10 @@ class Reader {
       this.need(8);
       this.at += 8;
       const value = Number(this.bytes.readBigUInt64BE(this.at - 8));
-      if (!Number.isSafeInteger(value)) throw new RangeError("dag-cbor: integer too large");
+      if (!Number.isSafeInteger(value)) throw new MalformedError("integer_too_large");
       return value;
     }
-    throw new RangeError("dag-cbor: indefinite length");
+    throw new MalformedError("indefinite_length");
   }
 
   take(count: number): Buffer {
@@ -249,8 +250,8 @@ class Reader {
   }
 
   value(depth: number): CborValue {
-    if (depth > MAX_DEPTH) throw new RangeError("dag-cbor: too deep");
-    if (--this.left < 0) throw new RangeError("dag-cbor: too many values");
+    if (depth > MAX_DEPTH) throw new MalformedError("too_deep");
+    if (--this.left < 0) throw new MalformedError("too_many_values");
     this.need(1);
     const initial = this.bytes[this.at++]!;
     const major = initial >> 5;
@@ -259,7 +260,7 @@ class Reader {
       if (info === 20) return false;
       if (info === 21) return true;
       if (info === 22) return null;
-      throw new RangeError("dag-cbor: unsupported simple value");
+      throw new MalformedError("simple_value");
     }
     const argument = this.argument(info);
     switch (major) {
@@ -282,16 +283,16 @@ class Reader {
         const map: { [key: string]: CborValue } = Object.create(null);
         for (let i = 0; i < argument; i++) {
           const key = this.value(depth + 1);
-          if (typeof key !== "string") throw new RangeError("dag-cbor: map key is not text");
+          if (typeof key !== "string") throw new MalformedError("map_key");
           map[key] = this.value(depth + 1);
         }
         return map;
       }
       default: {
-        if (argument !== 42) throw new RangeError("dag-cbor: unsupported tag");
+        if (argument !== 42) throw new MalformedError("tag");
         const link = this.value(depth + 1);
         if (!(link instanceof Uint8Array) || link.length !== 37 || !isLinkPrefix(link)) {
-          throw new RangeError("dag-cbor: unsupported link");
+          throw new MalformedError("link");
         }
         return new Link(link.subarray(5));
       }
@@ -313,7 +314,7 @@ function utf8(bytes: Uint8Array): string {
   try {
     return strictText.decode(bytes);
   } catch (cause) {
-    throw new RangeError("dag-cbor: text is not UTF-8", { cause });
+    throw new MalformedError("not_utf8", { cause });
   }
 }
 
@@ -324,7 +325,7 @@ function utf8(bytes: Uint8Array): string {
  */
 export function decodeCbor(bytes: Uint8Array, maxValues?: number): CborValue {
   const value = decodeCanonicalCbor(bytes, maxValues);
-  if (Buffer.compare(encodeCbor(value), bytes) !== 0) throw new RangeError("dag-cbor: not canonical");
+  if (Buffer.compare(encodeCbor(value), bytes) !== 0) throw new MalformedError("not_canonical");
   return value;
 }
 
@@ -332,6 +333,6 @@ export function decodeCbor(bytes: Uint8Array, maxValues?: number): CborValue {
 export function decodeCanonicalCbor(bytes: Uint8Array, maxValues = Number.POSITIVE_INFINITY): CborValue {
   const reader = new Reader(bytes, maxValues);
   const value = reader.value(0);
-  if (reader.at !== bytes.length) throw new RangeError("dag-cbor: trailing bytes");
+  if (reader.at !== bytes.length) throw new MalformedError("trailing_bytes");
   return value;
 }

@@ -3,8 +3,9 @@ import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import type { Signer } from "../crypto/sign.ts";
-import { svcError } from "../protocol/errors.ts";
+import { refusedAs, svcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
+import { refusal, refusalText } from "../protocol/refusals.ts";
 import type { WriterRow } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { BodyOpener } from "./codec/body-opener.ts";
@@ -145,7 +146,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const epoch = keys.current();
       if (!epoch) throw svcError("space.not_accepted", { spaceId: deps.spaceId });
       const fault = normaliseBody(body);
-      if (fault) throw tooLarge({ limit: fault });
+      if (fault) throw tooLarge({ limit: refusalText(fault) });
       const writer = ownWriter(scope);
       const parents =
         object.heads.length <= LIMITS.changeParents
@@ -158,7 +159,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const header: ChangeHeader = { kind: "change", object: object.id, keyId: epoch.id, ...fields };
       const headerBytes = encodeHeader(header);
       const sealed = opener.seal(body, object.idText, epoch, headerBytes);
-      if (!sealed) throw tooLarge({ limit: `more than ${LIMITS.openedChangeBytes} bytes of JSON` });
+      if (!sealed) throw tooLarge({ limit: refusalText(refusal("body.opened")) });
       if (sealed.length > LIMITS.sealedChangeBytes) throw tooLarge({ limitBytes: LIMITS.sealedChangeBytes });
       const { bytes, id } = encodeChange(headerBytes, sealed, signer);
       const counts = acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos });
@@ -210,4 +211,4 @@ export function createLocalWriter(deps: LocalWriterDeps) {
 }
 
 const tooLarge = (details: { limitBytes: number } | { limit: string }) =>
-  svcError("request.too_large", details, "The write does not fit into one change, split it into smaller ones");
+  refusedAs("request.too_large", details, refusal("write.too_large"));

@@ -1,8 +1,8 @@
 import { utf8ToBytes } from "../base/bytes.ts";
 import { digestOfCid } from "../crypto/cid.ts";
-import { type SvcError, svcError } from "../protocol/errors.ts";
+import { refusedAs, type SvcError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
-import { refusalText } from "../protocol/refusals.ts";
+import { refusal, refusalText } from "../protocol/refusals.ts";
 import { RollBackWith, type WriteScope } from "../store/commit-queue.ts";
 import type { RowState } from "../store/row-types.ts";
 import type { ChangeBody } from "./codec/change-body.ts";
@@ -112,7 +112,7 @@ export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
   };
 }
 
-function rejected(dataset: string, { refusal }: Rejection): SvcError {
-  const reason = refusalText(refusal);
-  return svcError("dataset.validation", { dataset, reason }, `The write to ${dataset} is refused: ${reason}`);
+function rejected(dataset: string, { refusal: why }: Rejection): SvcError {
+  const details = { dataset, reason: refusalText(why) };
+  return refusedAs("dataset.validation", details, refusal("write.not_made", { dataset, why }));
 }

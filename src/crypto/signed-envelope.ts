@@ -1,5 +1,6 @@
 import { concatBytes } from "../base/bytes.ts";
 import { byteStringHead, type CborValue, decodeCbor, Link } from "../base/dag-cbor.ts";
+import { MalformedError } from "../base/malformed.ts";
 import { sha256 } from "./hash.ts";
 import { SIGNATURE_BYTES, type SignatureKind, type Signer, verify } from "./sign.ts";
 
@@ -73,11 +74,11 @@ export const readEnvelope = (bytes: Uint8Array): SignedEnvelope => openEnvelope(
 
 /**
  * The header in a decoded envelope, whatever else the envelope holds, because a later format may hold more. Throws
- * RangeError.
+ * MalformedError.
  */
 export function headerIn(decoded: CborValue): EnvelopeHeader {
   const header = isMap(decoded) ? decoded["h"] : undefined;
-  if (!isMap(header)) throw new RangeError("no header");
+  if (!isMap(header)) throw new MalformedError("no_header");
   return header;
 }
 
@@ -86,12 +87,11 @@ export function openEnvelope(bytes: Uint8Array, decoded: CborValue): SignedEnvel
   const header = headerIn(decoded);
   const { b: body, c: hash, s: signature } = decoded as EnvelopeHeader;
   const known = [body, hash, signature].filter((field) => field !== undefined).length;
-  if (Object.keys(decoded as EnvelopeHeader).length !== 1 + known)
-    throw new RangeError("the envelope has other fields");
-  if (body !== undefined && hash !== undefined) throw new RangeError("the envelope has a body and its hash");
-  if (body !== undefined && !(body instanceof Uint8Array)) throw new RangeError("the body is not bytes");
-  if (!isBytes(hash, HASH_BYTES)) throw new RangeError("the hash of the body has another length");
-  if (!isBytes(signature, SIGNATURE_BYTES)) throw new RangeError("the signature has another length");
+  if (Object.keys(decoded as EnvelopeHeader).length !== 1 + known) throw new MalformedError("other_fields");
+  if (body !== undefined && hash !== undefined) throw new MalformedError("body_and_hash");
+  if (body !== undefined && !(body instanceof Uint8Array)) throw new MalformedError("body_not_bytes");
+  if (!isBytes(hash, HASH_BYTES)) throw new MalformedError("hash_length");
+  if (!isBytes(signature, SIGNATURE_BYTES)) throw new MalformedError("signature_length");
   const before = body ? BODY.length + byteStringHead(body.length).length + body.length : 0;
   const start = 1 + before + (hash ? BODY_HASH.length + HASH_BYTES : 0) + HEADER.length;
   const end = bytes.length - (signature ? SIGNATURE.length + SIGNATURE_BYTES : 0);

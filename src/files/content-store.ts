@@ -2,7 +2,8 @@ import { copyFile, rm } from "node:fs/promises";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { createTurns } from "../base/turns.ts";
-import { SvcError, svcError } from "../protocol/errors.ts";
+import { refusedAs, SvcError, svcError } from "../protocol/errors.ts";
+import { refusal } from "../protocol/refusals.ts";
 import { type BlobStore, syncFile } from "./blob-store.ts";
 import type { ChunkSources } from "./chunk-sources.ts";
 import { buildTree, levelCounts, placeIn } from "./chunk-tree.ts";
@@ -247,11 +248,6 @@ function within<T>(limitMs: number, work: Promise<T>): Promise<T | undefined> {
 }
 
 function failureOf(error: unknown): unknown {
-  if (error instanceof ContentDamaged)
-    return svcError(
-      "file.not_available",
-      undefined,
-      "What was stored as this file does not open: whoever attached it has to attach it again",
-    );
+  if (error instanceof ContentDamaged) return refusedAs("file.not_available", undefined, refusal("file.spoilt"));
   return isFull(error) ? new SvcError("storage.full", { cause: error }) : error;
 }

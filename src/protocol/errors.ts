@@ -247,28 +247,33 @@ export function refusedAs(code: ErrorCode, details: ErrorDetails | undefined, wh
 const PART_MESSAGES = {
   reason: (_part: string, reason: string) => reason,
   colon: (part: string, reason: string) => `${part}: ${reason}`,
+  plain: (part: string, reason: string) => `${part} ${reason}`,
   is: (part: string, reason: string) => `${part} is ${reason}`,
   refused: (part: string, reason: string) => `${part} is refused: ${reason}`,
   it: (part: string, reason: string) => `The field ${part} is refused: it ${reason}`,
   field: (part: string, reason: string) => `The field ${part} is refused: ${reason}`,
+  long: (part: string, reason: string) => `The field ${part} is too long: ${reason}`,
   takes: (part: string, reason: string) => `${part} is refused: it takes ${reason}`,
+  block: (_part: string, reason: string) => `The block is refused: ${reason}`,
   filter: (part: string, reason: string) => `The filter is not valid${part === "" ? "" : ` at ${part}`}: ${reason}`,
   pipeline: (part: string, reason: string) => `The pipeline is not valid at ${part}: ${reason}`,
 } as const;
 
 /**
  * Makes the error for a refused part of the request, which `details` names under its `field` or `path`; `details.reason`
- * words why.
+ * words why, and the message ends with the remedy.
  */
 export function refusedPart(
   code: ErrorCode,
   part: ErrorDetails & ({ readonly field: string } | { readonly path: string }),
   why: Refusal,
   how: keyof typeof PART_MESSAGES,
+  remedy?: Refusal,
 ): SvcError {
   const reason = refusalText(why);
   const name = String("field" in part ? part["field"] : part["path"]);
-  return new SvcError(code, { details: { ...part, reason }, message: PART_MESSAGES[how](name, reason), refusal: why });
+  const message = PART_MESSAGES[how](name, reason) + (remedy ? `; ${refusalText(remedy)}` : "");
+  return new SvcError(code, { details: { ...part, reason }, message, refusal: why });
 }
 
 /** Makes the error for a write that the rules of its dataset refuse. */

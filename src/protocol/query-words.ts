@@ -137,5 +137,6 @@ export const QUERY_WORDS = {
   "memory.array": ({ limit }: Limit) =>
     `An array of $push or $addToSet has more than ${limit} entries; match less, or raise accumArrayLimit`,
   "memory.groups": ({ limit }: Limit) => `$group makes more than ${limit} groups; group by less, or raise groupLimit`,
+  "search.terms": ({ limit }: Limit) => `A search has at most ${limit} different terms`,
   "query.cancelled": "The query was cancelled",
 } as const;

@@ -1,33 +1,55 @@
+import type { Malformation } from "../base/malformed.ts";
+import { ACL_WORDS } from "./acl-words.ts";
 import type { Json } from "./json.ts";
 import { LIMITS } from "./limits.ts";
+import { NETWORK_WORDS } from "./network-words.ts";
 import { QUERY_WORDS } from "./query-words.ts";
 import { REQUEST_WORDS } from "./request-words.ts";
+import { STATE_WORDS } from "./state-words.ts";
 
 /** What a change waits for besides other changes and records. */
 const WAITED_FOR = { key: "read key", definition: "definition", version: "version" } as const;
 
-/** Acts of owner and admins only, named as a record's ops name them. */
-const MANAGERS_ACTS = {
-  clock: "move the clock",
-  invite: "mint invites",
-  inviteRevoke: "revoke invites",
-  requestAccept: "accept requests",
-  requestDecline: "decline requests",
-  permissionChange: "change permissions",
-  accountAdd: "add accounts",
-  accountRemove: "remove members",
-  readKeyChange: "change the read key",
-} as const;
+/** How bytes are wrong that are neither a value in its only encoding nor an envelope around one. */
+const MALFORMED: Readonly<Record<Malformation, string>> = {
+  bytes: "its bytes are not dag-cbor",
+  truncated: "its bytes end too early",
+  trailing_bytes: "bytes follow its end",
+  not_canonical: "it is not in its only encoding",
+  integer_too_large: "an integer is too large",
+  indefinite_length: "a length is left open",
+  too_deep: "its values nest too deeply",
+  too_many_values: "it holds too many values",
+  simple_value: "it holds a value of an unknown kind",
+  map_key: "a key is no text",
+  tag: "it holds an unknown tag",
+  link: "a link is of an unknown kind",
+  not_utf8: "a text is not UTF-8",
+  no_header: "it has no header",
+  other_fields: "its envelope has other fields",
+  body_and_hash: "its envelope has a body and the body's hash",
+  body_not_bytes: "its body is not bytes",
+  hash_length: "the hash of its body has another length",
+  signature_length: "its signature has another length",
+};
 
-/** Acts of the owner only. */
-const OWNERS_ACTS = {
-  alias: "places records of lost branches",
-  sequenced: "sequences what others sign",
-  ownershipChange: "transfers ownership",
-  guestKey: "makes a guest key",
-  guestRevoke: "revokes the guest key",
-  stopSharing: "stops sharing",
-  spaceDelete: "deletes the space",
+/** What a value is named by: its path, unless it is the whole value. */
+interface Of {
+  where?: string;
+  /** The path is that of an array to which it is added. */
+  element?: true;
+}
+
+const valueNamed = ({ where, element }: Of): string =>
+  where === undefined ? "the value" : element ? `an element of ${where}` : where;
+
+const KIND_NOUNS = {
+  string: "a string",
+  number: "a number",
+  boolean: "true or false",
+  array: "an array",
+  object: "an object",
+  datetime: 'an instant, {"$date": "2026-01-31T09:30:00.000Z"}',
 } as const;
 
 /**
@@ -38,6 +60,26 @@ const OWNERS_ACTS = {
 const WORDS = {
   ...REQUEST_WORDS,
   ...QUERY_WORDS,
+  ...STATE_WORDS,
+  ...ACL_WORDS,
+  ...NETWORK_WORDS,
+
+  // A write that the rules of its dataset refuse
+  "write.refused": ({ dataset, path, why }: { dataset: string; path?: string; why: object }): string =>
+    `The dataset ${dataset} refuses the change${path === undefined ? "" : ` at ${path}`}: ${refusalText(why as Refusal)}`,
+  "local.expected": ({ path, expected }: { path: string; expected: object }): string =>
+    `With scope local, ${path} must be ${refusalText(expected as Refusal)}`,
+  "write.not_made": ({ dataset, why }: { dataset: string; why: object }): string =>
+    `The write to ${dataset} is refused: ${refusalText(why as Refusal)}`,
+  "object.takes_no_content": ({ objectId, type }: { objectId: string; type: string }): string =>
+    `${objectId} takes no ${type} content: ${refusalText(refusal("write.no_content"))}`,
+
+  "part.refused": ({ part, why }: { part: string; why: object }): string =>
+    `${part} is refused: ${refusalText(why as Refusal)}`,
+  "part.remedied": ({ why, remedy }: { why: object; remedy: object }): string =>
+    `${refusalText(why as Refusal)}: ${refusalText(remedy as Refusal)}`,
+  "format.filter_invalid": ({ path, why }: { path: string; why: object }): string =>
+    path === "" ? refusalText(why as Refusal) : `at ${path}: ${refusalText(why as Refusal)}`,
 
   // What is stored
   "change.unfoldable": "the change does not fold",
@@ -51,7 +93,7 @@ const WORDS = {
   "id.pattern": ({ pattern }: { pattern: string }) => `the id does not match ${pattern}`,
   "id.record_too_long": `the record's id is longer than ${LIMITS.recordIdChars} characters`,
   "id.malformed": "the record's id is no well-formed text",
-  "id.is_no": ({ what }: { what: string }) => `the record's id is no ${what}`,
+  "id.is_no": ({ what }: { what: "object" | "space" | "peer" }) => `the record's id is no ${what} id`,
   "id.is_the_objects": "the only record here is the object's own",
   "id.is_the_callers": "the caller names the records of this dataset",
   "id.is_the_servers": "the server names the records of this dataset",
@@ -90,8 +132,9 @@ const WORDS = {
   "field.set_once": "the field is set once",
   "field.text": "the field is a text",
   "record.not_author": "only the record's author may do this",
-  "value.kind": ({ where, is }: { where: string; is: string }) => `${where} must be ${is}`,
-  "value.lacks": ({ where, key }: { where: string; key: string }) => `${where} must have ${key}`,
+  "value.kind": ({ kind, ...of }: Of & { kind: keyof typeof KIND_NOUNS }) =>
+    `${valueNamed(of)} must be ${KIND_NOUNS[kind]}`,
+  "value.lacks": ({ key, ...of }: Of & { key: string }) => `${valueNamed(of)} must have ${key}`,
   "value.is_no": ({ where, kind }: { where: string; kind: string }) => `${where} is no ${kind}`,
 
   // Definitions
@@ -136,6 +179,8 @@ const WORDS = {
     `The agent group is malformed: ${field} ${refusalText(why as Refusal)}`,
   "message.field_refused": ({ field, why }: { field: string; why: object }): string =>
     `The field ${field} is refused: ${refusalText(why as Refusal)}`,
+  "message.mentions_derived": "mentions are derived from the text",
+  "message.raw": "send or edit the message with the chat endpoints",
   "message.not_author": ({ act }: { act: "deletes" | "edits" }) => `only its author ${act} a message`,
   "message.pinned": "only the text of a message changes",
   "message.set_whole": ({ field }: { field: string }) => `${field} is set as a whole`,
@@ -189,7 +234,7 @@ const WORDS = {
   "frontier.behind": "the frontier is further already",
 
   // A change from a peer
-  "change.malformed": ({ fault }: { fault: string }) => `it is no change: ${fault}`,
+  "change.malformed": ({ fault }: { fault: Malformation }) => `it is no change: ${MALFORMED[fault]}`,
   "change.version": "it is of a later version",
   "change.no_version": "its version is unknown",
   "change.kind": "its kind is unknown",
@@ -229,90 +274,6 @@ const WORDS = {
   "change.author_quota": "the author's quota of waiting changes is used up",
   "change.uncounted_quota": "what does not count has used up its quota",
   "change.idle_roots": "too many roots that nobody wrote to",
-
-  // ACL records, and pending records
-  "acl.managers_only": ({ act }: { act: keyof typeof MANAGERS_ACTS }) =>
-    `only the owner and admins ${MANAGERS_ACTS[act]}`,
-  "acl.owner_only": ({ act }: { act: keyof typeof OWNERS_ACTS }) => `only the owner ${OWNERS_ACTS[act]}`,
-  "acl.space_full": `a space has at most ${LIMITS.spaceMembers} members and open invites`,
-  "acl.not_next": "it does not follow the log's head",
-  "acl.another_space": "it belongs to another space",
-  "acl.one_to_one_fixed": "a one-to-one space takes no record after its root",
-  "acl.clock_back": "its clock runs backwards",
-  "acl.clock_ahead": "its clock is too far ahead",
-  "acl.strangers_full": "too many records of accounts without rights came since the owner or an admin last acted",
-  "acl.member_full": "the member added all to the log that it may until the owner or an admin acts",
-  "acl.space_deleted": "the space is deleted",
-  "acl.root_alone": "the first record is a root and nothing else",
-  "acl.root_header": "the root carries another space's header",
-  "acl.root_key_before": "no key comes before the first",
-  "acl.root_key_holders": "the first key is not sealed to the space's author alone",
-  "acl.root_again": "only the first record is a root",
-  "acl.root_author": "the root is not its space's author's",
-  "acl.one_invite_or_request": "a record makes one invite or request at most",
-  "acl.sequenced_malformed": "what is sequenced is neither a record nor a proposal",
-  "acl.sequenced_of_another_space": "what is sequenced belongs to another space",
-  "acl.sequenced_root": "a root is not sequenced",
-  "acl.basis_unknown": "its author knew another log",
-  "acl.sequenced_nested": "what is sequenced holds its ops itself",
-  "acl.took_effect": "it took effect before",
-  "acl.prev_unplaced": "what it followed has no place yet",
-  "acl.clock_misfit": "its clock does not fit in",
-  "acl.key_stays": "somebody may no longer read, and the key stays the same",
-  "acl.key_owed": "somebody may read now and is not given the key",
-  "acl.invites_full": "the space has too many live invites",
-  "acl.invite_not_live": "the invite is not live",
-  "acl.requests_full": "too many requests are pending",
-  "acl.admin_grants_admin": "an admin grants no admin",
-  "acl.request_not_pending": "no such request is pending",
-  "acl.request_of_another": "only who asked cancels a request",
-  "acl.not_active": "the account is no active member",
-  "acl.no_member": "the account is no member",
-  "acl.may_not_change": "this member's permission is not the author's to change",
-  "acl.may_not_remove": "this member is not the author's to remove",
-  "acl.same_permission": "the member has this permission already",
-  "acl.member_or_joining": "the account is a member already, or asks to be one",
-  "acl.member_already": "the account is a member already",
-  "acl.account_is_invite_key": "the account is the key of an invite",
-  "acl.removes_itself": "nobody removes itself",
-  "acl.leave_not_active": "only an active member leaves",
-  "acl.leave_owner": "the owner leaves only after a transfer of ownership",
-  "acl.leave_guest": "a guest key does not leave",
-  "acl.derived_ownership": "a derived space stays its account's",
-  "acl.owner_not_active": "ownership goes to an active member",
-  "acl.owner_already": "the account is the owner already",
-  "acl.guest_key_exists": "the space has a guest key",
-  "acl.guest_key_absent": "the space has no guest key",
-  "acl.derived_permanent": "derived spaces are permanent",
-  "acl.profile_not_active": "only an active member has a profile here",
-  "acl.key_used": "the key was used before",
-  "acl.invite_kind": "the invite is of another kind",
-  "acl.request_pending": "a request of this account is pending",
-  "acl.account_key": "the account's key is not admissible",
-  "acl.invite_key": "the key of the invite or guest is not admissible",
-  "acl.metadata_key": "the key for what members say of themselves is not admissible",
-  "acl.invite_proof": "the proof is not the invite's",
-  "acl.cut_offs_missing": "it takes the right to write from an account and gives no cut-off for it",
-  "acl.cut_offs_extra": "it gives a cut-off for an account that may still write",
-  "acl.cut_offs_of_writers": "it does not give a cut-off for exactly those who may write",
-  "acl.key_before": "the key before is not sealed under the new one",
-  "acl.key_twice": "a key before is given twice",
-  "acl.key_holders": "the new key is not sealed to exactly those who may read",
-  "acl.key_not_owed": "nobody is owed the key",
-  "acl.key_not_current": "the key is not the current one",
-  "acl.key_owed_holders": "the key is not sealed to exactly those who are owed it",
-  "acl.superseded": "it was decided otherwise since it was asked for",
-  "acl.followed": "others follow it",
-  "acl.took_effect_whole": "all of it took effect",
-  "acl.no_owner": "the space has no owner",
-  "acl.pending_malformed": "it is neither a record nor a proposal",
-  "acl.record_malformed": "it is no ACL record",
-  "acl.records_apart": "the records do not follow one another",
-  "acl.split": "two branches, and no owner's record decides between them",
-  "acl.branch_lost": "another branch of the log has priority",
-  "acl.another_root": "it is the root of another log",
-  "acl.gap": "what it follows is not here",
-  "acl.pending_full": "too much waits for the space's owner already; try again once an owner's device was online",
 } as const;
 
 export type RefusalCode = keyof typeof WORDS;

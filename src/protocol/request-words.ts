@@ -28,6 +28,18 @@ export const REQUEST_WORDS = {
   "value.nothing_below": ({ kind }: { kind: string }) => `there is nothing below a ${kind}`,
   "op.takes_array": ({ type }: { type: string }) => `${type} takes an array`,
 
+  "patch.contradicts": "in set and unset",
+  "patch.stands_twice": ({ path }: Path) => `${path} stands in set and in unset`,
+  "cursor.none": "it is no cursor of a history page",
+  "cursor.whence": "pass on the one of the last page",
+  "dataset.beside": "it needs dataset beside it",
+  "dataset.of_ids": "ids belong to a dataset",
+  "objects.across": "objects are queried across the space",
+  "pair.no_account": "not an account id",
+  "pair.give_account": "give an account id",
+  "pair.self": "self",
+  "pair.somebody_else": "a one-to-one space is with somebody else",
+
   // The name of a key
   "key.length": "a key has 1 to 128 characters",
   "key.dot": "a key has no dot and is not *",
@@ -61,7 +73,6 @@ export const REQUEST_WORDS = {
   "format.no_ui": ({ type }: { type: string }) => `the format ${type} has no ui`,
   "format.filter": "only links have a filter",
   "format.filter_object": "a filter is an object",
-  "format.filter_invalid": ({ fault }: { fault: string }) => fault,
   "format.filter_whole": "the filter is set whole",
   "format.options": "only select and multiselect have options",
   "format.options_object": "an object of options by key",
@@ -93,11 +104,29 @@ export const REQUEST_WORDS = {
   // Values in an object's row
   "object.type_given": ({ path }: Path) => `${path} is given when a type is created, and stays`,
   "object.value_scope": ({ path, scope }: Path & { scope: string }) => `${path} is ${scope}; see the set endpoint`,
+  "object.set_afterwards": "set it afterwards",
+  "object.nav_type": ({ item, folder }: { item: string | number; folder: string | number }) =>
+    `${item} is an item, ${folder} a folder`,
+  "property.one_scope": ({ propId, scope, others }: { propId: string; scope: string; others: string }) =>
+    `${propId} is ${scope}, others are ${others}`,
+  "property.is_counted": "counted by the server",
+  "notify_mode.unset": "null removes it",
   "object.private_property": "the property is private to a device or an account",
   "object.without_type": "the object does not carry the type",
   "object.no_property": ({ path }: Path) => `${path}: the type has no such property, or it was removed`,
   "object.type_not_carried": ({ path }: Path) =>
     `${path}: the object does not carry this type; types are bound when it is created`,
+
+  // The content of a change
+  "body.name": ({ limitChars }: { limitChars: number }) =>
+    `a name is longer than ${limitChars} characters, or no well-formed text`,
+  "body.records": ({ limit }: { limit: number }) => `more than ${limit} records`,
+  "body.ops": ({ limit }: { limit: number }) => `more than ${limit} ops`,
+  "body.depth": ({ limit }: { limit: number }) => `a value is nested more than ${limit} levels deep`,
+  "body.traces": `more than ${LIMITS.traceIds} trace ids`,
+  "body.trace_chars": `a trace id longer than ${LIMITS.traceIdChars} characters`,
+  "body.traced_records": "more trace ids than its records can keep",
+  "body.opened": `more than ${LIMITS.openedChangeBytes} bytes of JSON`,
 
   // The definition of a dataset, as its records state it
   "definition.part": ({ part }: { part: string }) => `a definition has no ${part}`,
@@ -164,6 +193,7 @@ export const REQUEST_WORDS = {
   // Acts on a space's ACL
   "act.one_to_one_fixed": "A one-to-one space has its two members for ever",
   "act.managers_only": "Only the owner and admins may do this",
+  "act.owners_device": "Without a network only the owner's devices extend the ACL; propose it to them",
   "act.owner_only": "Only the owner may do this",
   "act.owner_makes_admins": "Only the owner makes admins",
   "act.owner_stays": "The owner is fixed; transfer the ownership instead",
@@ -183,6 +213,18 @@ export const REQUEST_WORDS = {
   // Roles given
   "grant.open_only": "only an open invite gives a role; otherwise it is chosen when the request is accepted",
   "grant.twice": "an account is named twice",
+
+  // A bundle
+  "bundle.id_bytes": ({ limitBytes }: { limitBytes: number }) => `must have 1 to ${limitBytes} bytes`,
+  "bundle.short_id": "choose a short one such as general-chat/v1",
+  "bundle.name_bytes": ({ limitBytes }: { limitBytes: number }) => `must have at most ${limitBytes} bytes`,
+  "bundle.shorten": "shorten it",
+  "bundle.root_types": ({ limit }: { limit: number }) => `must name at most ${limit} types`,
+  "bundle.own_types": "name only those that the root itself carries",
+  "bundle.properties_bytes": ({ limitBytes }: { limitBytes: number }) =>
+    `must have at most ${limitBytes} bytes as JSON`,
+  "bundle.write_later": "write the rest to the root once the bundle is installed",
+  "bundle.short_seed": "choose a short name that is the same at every call",
 
   // A message of a chat
   "emoji.name": "is no emoji: it has a dot, or is a name of the data language",
@@ -224,6 +266,7 @@ export const REQUEST_WORDS = {
   // A file when it is attached
   "file.name": `longer than ${LIMITS.fileNameBytes} bytes`,
   "file.variant_alone": "variant and variantOf go together",
+  "file.both_or_neither": "send both, or neither",
   "file.variant_name": "a variant is named by 1 to 64 letters, digits, dots, dashes and underscores",
   "file.no_original": "there is no such file",
   "file.original_elsewhere": "the original is a file of another object",
@@ -238,6 +281,10 @@ export const REQUEST_WORDS = {
   "write.own_endpoints": "this dataset is written through its own endpoints",
   "write.type_not_carried": "the object does not carry the type that declares this dataset",
   "write.no_content": "it is a type or one of the server's own objects, which hold no content",
+  "local.absent": "absent",
+  "local.absent_or_false": "absent or false",
+  "local.other_dataset": "another dataset than objects",
+  "local.record_id": "the id of a record",
   "write.local_field": "the field is device-local, write it with scope: local",
   "write.id_empty": "a record id is empty",
   "write.id_or_upsert": "a record without an id needs upsert: true",

@@ -1,5 +1,7 @@
 /** Finds what a request asks for in one space's index; the process that owns the index runs this. */
-import { svcError } from "../protocol/errors.ts";
+
+import { refusedAs } from "../protocol/errors.ts";
+import { refusal } from "../protocol/refusals.ts";
 import { type IndexStore, placeToken, sampleToken, type UnitPlace } from "../store/search/index-store.ts";
 import type { UnitFilter } from "../store/search/vector-table.ts";
 import { allOf, anyOf, placeExpression, termExpression, without } from "./match-expression.ts";
@@ -32,7 +34,7 @@ export function parseSearch(query: string, filter: SearchFilter): ParsedSearch {
   const required = (filter.require ?? []).map(strictTerm);
   const excluded = (filter.exclude ?? []).map(strictTerm);
   if (terms.length + required.length + excluded.length > MAX_TERMS)
-    throw svcError("search.too_complex", { limit: MAX_TERMS }, `A search has at most ${MAX_TERMS} different terms`);
+    throw refusedAs("search.too_complex", { limit: MAX_TERMS }, refusal("search.terms", { limit: MAX_TERMS }));
   const places: string[] = [];
   if (filter.scopes && filter.scopes.length > 0)
     places.push(placeExpression([...new Set(filter.scopes)].map((scope) => placeToken("scope", scope))));

@@ -3,8 +3,8 @@ import type { SpaceId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
 import type { KeyRing } from "../../change/ports.ts";
 import type { Account } from "../../crypto/account.ts";
-import { type SvcError, svcError } from "../../protocol/errors.ts";
-import { type Refusal, refusalText } from "../../protocol/refusals.ts";
+import { refusedAs, type SvcError, svcError } from "../../protocol/errors.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import { makeEpoch, openEpochKey, READ_KEY_BYTES, sealReadKey } from "../record/epoch.ts";
 import { ACL_BOUNDS, type AclOp, type CutOff, countCutOffs } from "../record/op.ts";
 import { canManage, type Permission } from "../record/permission.ts";
@@ -122,11 +122,7 @@ function fitting({ state }: AclContext, made: Pick<AclMade, "id" | "bytes">, ops
     ops.length >= ACL_BOUNDS.ops ||
     countCutOffs(ops) > ACL_BOUNDS.cutOffs
   ) {
-    throw svcError(
-      "request.too_large",
-      { limitBytes: ACL_BOUNDS.recordBytes },
-      "These accounts do not fit into one ACL record, send them in several requests",
-    );
+    throw refusedAs("request.too_large", { limitBytes: ACL_BOUNDS.recordBytes }, refusal("grants.too_many"));
   }
   return { ...made, admits: ops.flatMap((op) => admittedBy(state, op)) };
 }

@@ -4,8 +4,9 @@ import { BOX_OVERHEAD_BYTES, openWith, sealTo } from "../../crypto/box.ts";
 import { deriveKey } from "../../crypto/derive.ts";
 import { publicKeyOfSeed } from "../../crypto/private-key.ts";
 import { keyIdOf, open, seal } from "../../crypto/seal.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs, type SvcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json } from "../../protocol/json.ts";
+import { refusal, refusalText } from "../../protocol/refusals.ts";
 import { ACL_BOUNDS, type EpochOp, type SealedKey, type SealedMetadata } from "./op.ts";
 
 export const READ_KEY_BYTES = 32;
@@ -108,6 +109,13 @@ export interface MemberMetadata {
 const METADATA_FIELDS = ["name", "description", "iconCid", "profileKey"] as const;
 export const MAX_METADATA_BYTES = ACL_BOUNDS.metadataBoxBytes - BOX_OVERHEAD_BYTES;
 
+function metadataTooLarge(bytes: number): SvcError {
+  const limitBytes = MAX_METADATA_BYTES;
+  const reason = refusalText(refusal("value.too_long", { limitBytes }));
+  const why = refusal("metadata.too_large", { bytes, limitBytes });
+  return refusedAs("request.invalid_field", { field: "metadata", reason, limitBytes }, why);
+}
+
 /** Seals metadata about an account to the present and future members of a space. */
 export function sealMetadata(
   spaceId: SpaceId,
@@ -116,12 +124,7 @@ export function sealMetadata(
   metadata: MemberMetadata,
 ): SealedMetadata {
   const bytes = utf8ToBytes(JSON.stringify(metadata));
-  if (bytes.length > MAX_METADATA_BYTES)
-    throw svcError(
-      "request.invalid_field",
-      { field: "metadata", reason: `at most ${MAX_METADATA_BYTES} bytes`, limitBytes: MAX_METADATA_BYTES },
-      `metadata is ${bytes.length} bytes, shorten it to ${MAX_METADATA_BYTES}`,
-    );
+  if (bytes.length > MAX_METADATA_BYTES) throw metadataTooLarge(bytes.length);
   return { keyId: epoch.keyId, box: sealTo(epoch.metadataKey, bytes, metadataContext(spaceId, account)) };
 }
 

@@ -1,6 +1,7 @@
 import { zstdDecompressSync } from "node:zlib";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 
 /** One op on one record. An empty path with an object value sets or unsets several fields, whose keys are dotted paths. */
 export interface RecordOp {
@@ -143,12 +144,12 @@ function isRecord(record: Json): boolean {
  * number beyond the doubles (null), no lone surrogates but in the ids of records, which the fold refuses. Whatever is
  * folded later from the log is then what is folded now. Answers which bound the body passes; it is worth nothing then.
  */
-export function normaliseBody(body: ChangeBody): string | undefined {
+export function normaliseBody(body: ChangeBody): Refusal | undefined {
   const { dataset, definition, records, traceIds } = body;
   for (const name of [dataset, definition])
     if (name !== undefined && (name.length > BODY_BOUNDS.nameChars || !name.isWellFormed()))
-      return `a name is longer than ${BODY_BOUNDS.nameChars} characters, or no well-formed text`;
-  if (records.length > BODY_BOUNDS.records) return `more than ${BODY_BOUNDS.records} records`;
+      return refusal("body.name", { limitChars: BODY_BOUNDS.nameChars });
+  if (records.length > BODY_BOUNDS.records) return refusal("body.records", { limit: BODY_BOUNDS.records });
   if (traceIds) {
     const fault = tracesFault(traceIds, records.length);
     if (fault) return fault;
@@ -157,22 +158,22 @@ export function normaliseBody(body: ChangeBody): string | undefined {
   try {
     return normaliseOps(records);
   } catch (error) {
-    if (error instanceof TooDeep) return `a value is nested more than ${BODY_BOUNDS.depth} levels deep`;
+    if (error instanceof TooDeep) return refusal("body.depth", { limit: BODY_BOUNDS.depth });
     throw error;
   }
 }
 
-function tracesFault(traceIds: readonly string[], records: number): string | undefined {
-  if (traceIds.length > LIMITS.traceIds) return `more than ${LIMITS.traceIds} trace ids`;
+function tracesFault(traceIds: readonly string[], records: number): Refusal | undefined {
+  if (traceIds.length > LIMITS.traceIds) return refusal("body.traces");
   let chars = 0;
   for (const trace of traceIds) {
-    if (trace.length > 2 * LIMITS.traceIdChars) return `a trace id longer than ${LIMITS.traceIdChars} characters`;
+    if (trace.length > 2 * LIMITS.traceIdChars) return refusal("body.trace_chars");
     chars += trace.length;
   }
-  return chars * records > BODY_BOUNDS.tracedChars ? "more trace ids than its records can keep" : undefined;
+  return chars * records > BODY_BOUNDS.tracedChars ? refusal("body.traced_records") : undefined;
 }
 
-function normaliseOps(records: readonly RecordChange[]): string | undefined {
+function normaliseOps(records: readonly RecordChange[]): Refusal | undefined {
   let ops = 0;
   for (const record of records) {
     ops += record.ops.length;
@@ -185,7 +186,7 @@ function normaliseOps(records: readonly RecordChange[]): string | undefined {
       if (op.path === "" && isJsonObject(value)) ops += Object.keys(value).length;
     }
   }
-  return ops > BODY_BOUNDS.ops ? `more than ${BODY_BOUNDS.ops} ops` : undefined;
+  return ops > BODY_BOUNDS.ops ? refusal("body.ops", { limit: BODY_BOUNDS.ops }) : undefined;
 }
 
 /** The value itself, changed in place where it is an array or an object; what takes the place of a scalar otherwise. */

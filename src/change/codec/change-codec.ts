@@ -6,6 +6,7 @@ import {
   encodeOrderedMap,
   Link,
 } from "../../base/dag-cbor.ts";
+import { MalformedError } from "../../base/malformed.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { Signer } from "../../crypto/sign.ts";
 import {
@@ -264,9 +265,8 @@ function orMalformed<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new ChangeFault(
-      refusal("change.malformed", { fault: error instanceof Error ? error.message : "not dag-cbor" }),
-    );
+    const fault = error instanceof MalformedError ? error.fault : "bytes";
+    throw new ChangeFault(refusal("change.malformed", { fault }));
   }
 }
 

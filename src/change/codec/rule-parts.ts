@@ -7,7 +7,7 @@ import type { DatasetRules } from "./dataset-rules.ts";
 /** What the rules of several datasets have in common. */
 
 /** Records are named by the ids of objects, or of spaces. */
-export const namedBy = (what: "object id" | "space id"): Pick<DatasetRules, "refuseCreate"> => ({
+export const namedBy = (what: "object" | "space"): Pick<DatasetRules, "refuseCreate"> => ({
   refuseCreate: (id) => (digestOfCid(id) ? undefined : refusal("id.is_no", { what })),
 });
 

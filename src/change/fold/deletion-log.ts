@@ -16,7 +16,7 @@ export const DELETION_RULES: DatasetRules = {
   skipHistory: true,
   refuseCreate(id, _ops, { objectId }) {
     if (id === objectId) return refusal("deletion.of_itself");
-    return digestOfCid(id) ? undefined : refusal("id.is_no", { what: "object id" });
+    return digestOfCid(id) ? undefined : refusal("id.is_no", { what: "object" });
   },
   refuseDelete: () => refusal("deletion.final"),
   refuseOp: () => refusal("deletion.bare"),

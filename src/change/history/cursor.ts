@@ -1,5 +1,6 @@
 import { base64UrlToBytes, bytesToBase64Url } from "../../base/bytes.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedPart } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 
 /** Where a page of the history ended: everything after it sorts before this change. */
 export interface HistoryPlace {
@@ -22,12 +23,8 @@ export function decodeCursor(text: string): HistoryPlace {
   const bytes = base64UrlToBytes(text);
   const lamport = bytes?.length === PLACE_BYTES ? Number(Buffer.from(bytes).readBigUInt64BE()) : Number.NaN;
   if (!bytes || !Number.isSafeInteger(lamport)) {
-    const reason = "it is no cursor of a history page";
-    throw svcError(
-      "request.invalid_field",
-      { field: "cursor", reason },
-      `cursor: ${reason}; pass on the one of the last page`,
-    );
+    const why = refusal("cursor.none");
+    throw refusedPart("request.invalid_field", { field: "cursor" }, why, "colon", refusal("cursor.whence"));
   }
   return { lamport, id: bytes.slice(8) };
 }

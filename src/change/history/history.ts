@@ -1,5 +1,6 @@
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
 import type { HistoryDiff, HistoryDiffQuery, HistoryQuery, HistoryRecord } from "../../protocol/history.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { ChangeEngine } from "../space-engine.ts";
 import { diffAt } from "./diff.ts";
 import { createGraphs } from "./graphs.ts";
@@ -66,8 +67,7 @@ export function createHistory({ engine, requireReader, memory = createHistoryMem
     diff: (objectId: string, query: HistoryDiffQuery, signal?: AbortSignal): Promise<HistoryDiff> =>
       counted(async () => {
         const { version, base, dataset, recordIds } = query;
-        if (!version)
-          throw svcError("request.missing_field", { field: "version" }, "The query parameter version is required");
+        if (!version) throw refusedAs("request.missing_field", { field: "version" }, refusal("history.no_version"));
         if (recordIds && !dataset) throw needsDataset("recordIds");
         return diffAt(deps, await begin(objectId, signal), {
           version,

@@ -1,8 +1,9 @@
 import { equalBytes } from "../../base/bytes.ts";
 import { accountIdOf, parseAccountId } from "../../crypto/account-id.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedPart } from "../../protocol/errors.ts";
 import type { HistoryChange, HistoryQuery } from "../../protocol/history.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { HistoryFilter, ListedChange } from "../../store/history-table.ts";
 import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
@@ -71,8 +72,8 @@ export async function listChanges(deps: ListDeps, read: ObjectRead | Reading, qu
 }
 
 export function needsDataset(field: "recordId" | "recordIds") {
-  const reason = "it needs dataset beside it";
-  return svcError("request.invalid_field", { field, reason }, `${field}: ${reason}, since ids belong to a dataset`);
+  const why = refusal("dataset.beside");
+  return refusedPart("request.invalid_field", { field }, why, "colon", refusal("dataset.of_ids"));
 }
 
 function pageLimit(asked: number | undefined): number {

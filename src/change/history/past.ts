@@ -1,7 +1,8 @@
 import { equalBytes } from "../../base/bytes.ts";
 import type { ChangeId } from "../../base/ids.ts";
 import { cidFromDigest, digestOfCid } from "../../crypto/cid.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs, svcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
 import { parseVersion } from "../codec/version.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
@@ -125,11 +126,7 @@ export function changeOfVersion(changes: ChangeTable, object: ObjectEntry, versi
       .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix));
     if (found) return found;
   }
-  throw svcError(
-    "history.version_not_found",
-    { version },
-    "This version is not in the object's history; GET …/history lists its versions",
-  );
+  throw refusedAs("history.version_not_found", { version }, refusal("history.no_such_version"));
 }
 
 export const versionId = (change: Pick<StoredChange, "id">): ChangeId => cidFromDigest(change.id) as ChangeId;

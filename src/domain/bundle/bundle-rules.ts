@@ -43,6 +43,6 @@ export const BUNDLE_CHILDREN_RULES: DatasetRules = {
   name: BUNDLE_CHILDREN_DATASET,
   idRule: "user",
   skipHistory: true,
-  ...namedBy("object id"),
+  ...namedBy("object"),
   refuseDelete: () => refusal("bundle.child_stays"),
 };

@@ -1,4 +1,4 @@
-import { refusedAs, type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
@@ -62,8 +62,7 @@ export function checkNewMessage(input: MessageInput): NewMessage {
 
 /** Checks the new text of a message. Errors: chat.text_required; request.invalid_field {field, reason, limitBytes}. */
 export function checkEditedText(text: string): string {
-  if (text === "")
-    throw svcError("chat.text_required", undefined, "An edited message needs text; delete it to take it back");
+  if (text === "") throw refusedAs("chat.text_required", undefined, refusal("message.no_text"));
   checkText(text);
   return text;
 }
@@ -154,8 +153,7 @@ function isTextUpTo(value: unknown, limitBytes: number): value is string {
 
 function refuseLonger(field: string, value: string, limitBytes: number): void {
   if (Buffer.byteLength(value) <= limitBytes) return;
-  const reason = refusalText(refusal("value.too_long", { limitBytes }));
-  throw svcError("request.invalid_field", { field, reason, limitBytes }, `The field ${field} is too long: ${reason}`);
+  throw refusedPart("request.invalid_field", { field, limitBytes }, refusal("value.too_long", { limitBytes }), "long");
 }
 
 const refused = (field: string, why: Refusal): SvcError =>

@@ -1,6 +1,6 @@
 import type { AccountId } from "../../base/ids.ts";
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedPart } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
@@ -12,12 +12,9 @@ import { deriveMentions } from "./message-rules.ts";
 /** Refuses what a caller may not send: mentions are derived from the text. Throws dataset.validation. */
 export function checkRawMessageOp(_type: RecordOp["type"], path: string): void {
   if (path.split(".")[0] !== "mentions") return;
-  const reason = "mentions are derived from the text";
-  throw svcError(
-    "dataset.validation",
-    { dataset: CHAT_DATASET, reason, path },
-    `The dataset ${CHAT_DATASET} refuses the change: ${reason}; send or edit the message with the chat endpoints`,
-  );
+  const why = refusal("message.mentions_derived");
+  const part = { dataset: CHAT_DATASET, path };
+  throw refusedPart("dataset.validation", part, why, "field", refusal("message.raw"));
 }
 
 /** Returns why a `scope: local` op on a message is refused: its flags are true or absent. */

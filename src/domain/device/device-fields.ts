@@ -1,4 +1,4 @@
-import { refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, type SvcError } from "../../protocol/errors.ts";
 import { isJsonObject } from "../../protocol/json.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 
@@ -34,7 +34,7 @@ export function checkDeviceUpdate({ name = "", apps = {} }: DeviceUpdateInput): 
     checked.set(slug, bag === null ? null : checkBag(`apps.${slug}`, bag));
   }
   if (name === "" && checked.size === 0) {
-    throw svcError("request.missing_field", { field: "name" }, "Give a name or apps; an empty update says nothing");
+    throw refusedAs("request.missing_field", { field: "name" }, refusal("device.empty_update"));
   }
   return { ...(name === "" ? {} : { name }), ...(checked.size === 0 ? {} : { apps: checked }) };
 }

@@ -1,7 +1,7 @@
 import type { RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import { isJsonObject, type Json } from "../../protocol/json.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 
 export const EDITOR_DATASET = "editor_blocks";
 
@@ -36,14 +36,14 @@ function valueFault(path: string, value: Json | undefined): Refusal | undefined 
 }
 
 /** The first part of a new block whose value is refused, its shape being right. */
-export function refusedPart(block: {
+export function blockFault(block: {
   type: string;
   nav?: { pos?: string };
-}): { field: string; reason: string } | undefined {
+}): { field: string; why: Refusal } | undefined {
   const parts = { type: block.type, ...(block.nav?.pos === undefined ? {} : { "nav.pos": block.nav.pos }) };
   for (const [field, value] of Object.entries(parts)) {
     const refused = valueFault(field, value);
-    if (refused) return { field, reason: refusalText(refused) };
+    if (refused) return { field, why: refused };
   }
   return undefined;
 }

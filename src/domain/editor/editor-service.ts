@@ -2,13 +2,14 @@ import { keysBetween } from "../../base/position-key.ts";
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { createBlockRenderer } from "./block-render.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { type DocumentPlan, planAppend, planDocument, planRemoval } from "./document-plan.ts";
-import { EDITOR_DATASET, EDITOR_RULES, refusedPart } from "./editor-rules.ts";
+import { blockFault, EDITOR_DATASET, EDITOR_RULES } from "./editor-rules.ts";
 import { applyMarkdownEdits, type MarkdownEdit } from "./markdown-edit.ts";
 
 /** Reply of the routes that write markdown. */
@@ -97,7 +98,7 @@ export function createEditorService(deps: EditorServiceDeps) {
 
   const blockIn = (tx: WriteTx, object: ObjectEntry, blockId: string): JsonObject => {
     const block = tx.record(object, EDITOR_DATASET, blockId);
-    if (!block) throw svcError("sdk.not_found", { blockId }, "The block is unknown or deleted");
+    if (!block) throw refusedAs("sdk.not_found", { blockId }, refusal("block.unknown"));
     return block;
   };
 
@@ -143,8 +144,8 @@ export function createEditorService(deps: EditorServiceDeps) {
     /** Errors: request.invalid_field {field, reason}, object.not_found, space.read_only. */
     async createBlock(objectId: string, input: NewBlockInput): Promise<WriteResult> {
       deps.requireWriter();
-      const refused = refusedPart(input);
-      if (refused) throw svcError("request.invalid_field", refused, `The block is refused: ${refused.reason}`);
+      const refused = blockFault(input);
+      if (refused) throw refusedPart("request.invalid_field", { field: refused.field }, refused.why, "block");
       return guarded(objectId, (tx) => {
         const object = objectOf(tx.object(objectId), objectId);
         deps.attachType(tx, object, "editor");

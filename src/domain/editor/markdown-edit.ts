@@ -1,4 +1,4 @@
-import { refusedPart, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { foldLineEnds, splitMarkdown } from "./block-split.ts";
@@ -58,17 +58,13 @@ function replacementsOf(
   const exact = findAll(content, oldText).map((start) => ({ start, end: start + oldText.length }));
   const found = exact.length > 0 ? exact : findFuzzily(oldText, fuzzyLines());
   if (found.length === 0) {
-    throw svcError(
-      "markdown.no_match",
-      { editIndex: index },
-      `edits[${index}].oldText is not in the document; read it again and copy the text exactly`,
-    );
+    throw refusedAs("markdown.no_match", { editIndex: index }, refusal("edits.no_match", { index }));
   }
   if (found.length > 1 && !edit.replaceAll) {
-    throw svcError(
+    throw refusedAs(
       "markdown.ambiguous_match",
       { editIndex: index, occurrences: found.length },
-      `edits[${index}].oldText occurs ${found.length} times; make it longer or set replaceAll`,
+      refusal("edits.ambiguous", { index, times: found.length }),
     );
   }
   return found.map(({ start, end }) => ({ start, end, newText, edit: index }));
@@ -128,11 +124,12 @@ function refuseOverlaps(sorted: readonly Replacement[]): void {
   let furthest: Replacement | undefined;
   for (const replacement of sorted) {
     if (furthest && replacement.start < furthest.end) {
-      const editIndices = [furthest.edit, replacement.edit].sort((a, b) => a - b);
-      throw svcError(
+      const first = Math.min(furthest.edit, replacement.edit);
+      const second = Math.max(furthest.edit, replacement.edit);
+      throw refusedAs(
         "markdown.overlapping_edits",
-        { editIndices },
-        `edits[${editIndices[0]}] and edits[${editIndices[1]}] touch the same text; make them one edit`,
+        { editIndices: [first, second] },
+        refusal("edits.overlap", { first, second }),
       );
     }
     if (!furthest || replacement.end > furthest.end) furthest = replacement;

@@ -1,4 +1,4 @@
-import { refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, type SvcError } from "../../protocol/errors.ts";
 import { EVENT_SCOPES, type EventScope, isEventType, isTarget } from "../../protocol/event.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { EventInput } from "./port.ts";
@@ -41,7 +41,7 @@ export function readEventFilter(query: EventQuery): EventFilter {
   }
   if (spaceId.includes("")) throw refused("spaceId", refusal("value.empty"));
   if (scope.includes("space") && spaceId.length === 0) {
-    throw svcError("request.missing_field", { field: "spaceId" }, "The scope space needs a spaceId");
+    throw refusedAs("request.missing_field", { field: "spaceId" }, refusal("event.no_space"));
   }
   if (scope.length > 0 && spaceId.length > 0 && !scope.includes("space")) {
     throw refused("spaceId", refusal("event.space_scope_left_out"));

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { createRateLimit } from "../../base/rate-limit.ts";
-import { SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, SvcError, svcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { encodeFrame } from "../../protocol/sse-frames.ts";
 import { type EventFilter, type EventQuery, matchesFilter, readEventFilter } from "./event-filter.ts";
 import { checkEvent } from "./event-rules.ts";
@@ -93,11 +94,7 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
       checkEvent(input);
       const { type, target, scope, spaceId } = input;
       if (namesForeignTopic(type, target, accountId)) {
-        throw svcError(
-          "events.topic_not_owned",
-          { type, target },
-          `${type} is each account's own; the target names another account`,
-        );
+        throw refusedAs("events.topic_not_owned", { type, target }, refusal("event.foreign_topic", { type }));
       }
       if (scope === "space") {
         const { hasReadKey } = await requireSpace(spaceId!);

@@ -1,4 +1,4 @@
-import { refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
 import { type EventScope, isEventType, isTarget } from "../../protocol/event.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
@@ -23,7 +23,7 @@ export function checkEvent(input: EventInput): void {
 /** A space is named exactly for space scope. Errors: request.missing_field {field}; request.invalid_field {field, reason}. */
 function checkScope(scope: EventScope, spaceId: string | undefined): void {
   if (scope === "space" && (spaceId ?? "") === "") {
-    throw svcError("request.missing_field", { field: "spaceId" }, "The scope space needs a spaceId");
+    throw refusedAs("request.missing_field", { field: "spaceId" }, refusal("event.no_space"));
   }
   if (scope !== "space" && spaceId !== undefined) throw refused("spaceId", refusal("event.space_scope_alone"));
 }

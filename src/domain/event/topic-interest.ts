@@ -1,5 +1,6 @@
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { EventFilter } from "./event-filter.ts";
 import { coverOf, patternsOf } from "./event-topic.ts";
 import type { EventRoom, NetworkEvents } from "./port.ts";
@@ -107,9 +108,9 @@ function withinBudget(room: EventRoom, counts: PatternCounts, filter: EventFilte
     if (coverOf(all).length <= LIMITS.patternsPerSpace) return patterns;
     if (!byTarget && room.scope === "account") return patterns;
   }
-  throw svcError(
+  throw refusedAs(
     "events.too_many_patterns",
     { spaceId: room.scope === "space" ? room.spaceId : undefined, limit: LIMITS.patternsPerSpace },
-    `A space takes ${LIMITS.patternsPerSpace} patterns of event types; close streams or use wider patterns such as x.*`,
+    refusal("event.patterns"),
   );
 }

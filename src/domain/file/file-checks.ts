@@ -1,4 +1,4 @@
-import { refusedAs, refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, type SvcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import { VARIANT_TAG } from "./file-rules.ts";
@@ -18,8 +18,9 @@ export function checkAttach({ name, variant, variantOf }: AttachInput): void {
   if (name !== undefined && Buffer.byteLength(name) > LIMITS.fileNameBytes)
     throw refusedPart("request.invalid_field", { field: "name" }, refusal("file.name"), "refused");
   if ((variant === undefined) !== (variantOf === undefined)) {
-    const reason = refusalText(refusal("file.variant_alone"));
-    throw svcError("file.variant_invalid", { reason }, `${reason}: send both, or neither`);
+    const why = refusal("file.variant_alone");
+    const both = refusal("part.remedied", { why, remedy: refusal("file.both_or_neither") });
+    throw refusedAs("file.variant_invalid", { reason: refusalText(why) }, both);
   }
   if (variant !== undefined && !VARIANT_TAG.test(variant))
     throw refusedVariant("variant", refusal("file.variant_name"));
@@ -27,5 +28,5 @@ export function checkAttach({ name, variant, variantOf }: AttachInput): void {
 
 /** Why a file cannot be the variant that `field` says. */
 export function refusedVariant(field: "variant" | "variantOf", why: Refusal): SvcError {
-  return refusedAs("file.variant_invalid", { reason: refusalText(why) }, { ...why, at: `${field} is refused` });
+  return refusedAs("file.variant_invalid", { reason: refusalText(why) }, refusal("part.refused", { part: field, why }));
 }

@@ -1,9 +1,10 @@
 import { equalBytes } from "../../base/bytes.ts";
 import { type Content, contentOf } from "../../files/content.ts";
 import type { ContentStore } from "../../files/content-store.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
 import { FILE_DURABLE, FILE_INFLIGHT, type FileStateNo } from "../../protocol/file-state.ts";
 import type { JsonObject } from "../../protocol/json.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { Space } from "../../space/space.ts";
 import type { FileContent, FileRef } from "../../store/file-table.ts";
 import { followFileRows } from "./file-refs.ts";
@@ -76,12 +77,7 @@ export function createFileContents(deps: FileContentsDeps) {
 
   const identityOf = (root: string, size: number, hash: Uint8Array, keyId: Uint8Array): Content => {
     const key = space.keys.byId(keyId);
-    if (!key)
-      throw svcError(
-        "file.not_available",
-        undefined,
-        "The key that the file was sealed under has not arrived yet; retry",
-      );
+    if (!key) throw refusedAs("file.not_available", undefined, refusal("file.key_not_here"));
     return contentOf(space.id, { id: keyId, key }, { rootCid: root, size, hash });
   };
 
@@ -146,11 +142,7 @@ export function createFileContents(deps: FileContentsDeps) {
           equalBytes(proved.keyId, content.keyId)
         )
           return content;
-        throw svcError(
-          "file.not_available",
-          undefined,
-          "The file's row names bytes that are not what it says they are",
-        );
+        throw refusedAs("file.not_available", undefined, refusal("file.other_bytes"));
       }
       return content;
     },

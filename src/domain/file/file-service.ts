@@ -5,7 +5,7 @@ import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import type { Content } from "../../files/content.ts";
 import type { ContentStore } from "../../files/content-store.ts";
 import type { Received } from "../../files/receive-content.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs, svcError } from "../../protocol/errors.ts";
 import { FILE_DURABLE } from "../../protocol/file-state.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
@@ -52,7 +52,7 @@ export function createFileService(deps: FileServiceDeps) {
   let under = 0;
   const ownerOf = (source: Pick<ChangeEngine, "object">, objectId: string): ObjectEntry => {
     const object = source.object(objectId);
-    if (!object || object.deleted) throw svcError("file.not_found", { objectId }, "The object is unknown or deleted");
+    if (!object || object.deleted) throw refusedAs("file.not_found", { objectId }, refusal("object.unknown"));
     return object;
   };
   const refOf = (fileId: string): FileRef => {
@@ -98,8 +98,7 @@ export function createFileService(deps: FileServiceDeps) {
     let source = received;
     for (let attempt = 0; attempt < KEY_ATTEMPTS; attempt++) {
       const current = space.keys.current();
-      if (!current)
-        throw svcError("space.not_joined", { spaceId: space.id }, "The space has no read key here yet; retry");
+      if (!current) throw refusedAs("space.not_joined", { spaceId: space.id }, refusal("space.no_read_key"));
       const content = await contents.settle(space.id, current, source);
       const { keyId } = content;
       let failed = false;
@@ -120,7 +119,7 @@ export function createFileService(deps: FileServiceDeps) {
         if (failed || source !== received) await own.collect([content.rootCid]);
       }
     }
-    throw svcError("server.unavailable", undefined, "The key of the space changes too fast; retry");
+    throw refusedAs("server.unavailable", undefined, refusal("space.key_changes"));
   };
 
   const take = async (
@@ -159,7 +158,7 @@ export function createFileService(deps: FileServiceDeps) {
       checkAttach(input);
       ownerOf(engine, objectId);
       if (!engine.record(ownerOf(engine, objectId), OBJECTS_DATASET, objectId))
-        throw svcError("file.not_found", { objectId }, "The object is unknown or holds no files");
+        throw refusedAs("file.not_found", { objectId }, refusal("object.no_files"));
       requireOriginal(objectId, input);
       under++;
       try {
@@ -188,7 +187,7 @@ export function createFileService(deps: FileServiceDeps) {
     serve(fileId: string, variant: string | undefined): ServedFile {
       const asked = refOf(fileId);
       const ref = variant === undefined ? asked : table.variant(asked.original ?? asked.fileId, variant);
-      if (!ref) throw svcError("file.not_found", { fileId }, `The file has no variant ${JSON.stringify(variant)}`);
+      if (!ref) throw refusedAs("file.not_found", { fileId }, refusal("file.no_variant", { variant }));
       const row = rowIn(ref);
       const info = toFileInfo(ref, row, own.isCached(ref));
       const bytes = bytesOfRow(row);
@@ -278,8 +277,7 @@ export function createFileService(deps: FileServiceDeps) {
       ownerOf(engine, objectId);
       const childId = engine.derivedId(FILES_TYPE, objectId);
       const child = engine.object(childId);
-      if (!child || child.deleted)
-        throw svcError("file.not_found", { objectId }, "The object has no files: none was attached yet");
+      if (!child || child.deleted) throw refusedAs("file.not_found", { objectId }, refusal("object.no_files_yet"));
       return { collectionId: engine.collectionIdOf(child, FILES_DATASET), dataset: FILES_DATASET, objectId: childId };
     },
   };

@@ -1,5 +1,6 @@
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { CloseReason } from "../../protocol/sse-frames.ts";
 import { parseFilter } from "../../query/filter/filter-parse.ts";
 import type { Filter } from "../../query/filter/filter-types.ts";
@@ -59,11 +60,7 @@ export function parseLiveBody(
     terms: { filter, sort },
   };
   if (limit > 0 && request.sort.length === 0)
-    throw svcError(
-      "request.missing_field",
-      { field: "sort" },
-      "A window of limit records needs sort to say which ones",
-    );
+    throw refusedAs("request.missing_field", { field: "sort" }, refusal("window.no_sort"));
   return request;
 }
 

@@ -27,7 +27,7 @@ import type { Account } from "../../crypto/account.ts";
 import { accountIdOf, parseAccountId } from "../../crypto/account-id.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import { publicKeyOfSeed } from "../../crypto/private-key.ts";
-import { refusedPart, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, svcError } from "../../protocol/errors.ts";
 import type { Invite, InviteCreateBody, JoinRequest, Member, MemberFrame, MintedToken } from "../../protocol/member.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { memberIn, PAIR_PROFILES_DATASET, writePairProfile } from "../../space/pair-profiles.ts";
@@ -254,8 +254,7 @@ function receiversIn({ acl, accountKey }: Space): Uint8Array[] {
 /** Throws `request.invalid_field` for a role without `open`; `request.missing_field` for `open` without a role. */
 function inviteKind(mode: InviteCreateBody["mode"], permission: InviteCreateBody["permission"]) {
   if (mode === "open") {
-    if (!permission)
-      throw svcError("request.missing_field", { field: "permission" }, "An open invite says which role it gives");
+    if (!permission) throw refusedAs("request.missing_field", { field: "permission" }, refusal("invite.no_role"));
     return { mode, permission } as const;
   }
   if (permission)

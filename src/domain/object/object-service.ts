@@ -5,9 +5,9 @@ import type { FieldScope } from "../../change/codec/dataset-rules.ts";
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
-import { SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/value/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { type SchemaPort, TYPE_MARKER } from "../type/port.ts";
@@ -48,13 +48,12 @@ export function createObjectService(deps: ObjectServiceDeps) {
     for (const [namespace, given] of Object.entries(values)) {
       const properties = canonicalInstants(given) as JsonObject;
       const typeId = schema.typeId(namespace);
-      if (!typeId)
-        throw bodyError("type.not_found", { typeId: namespace }, `initialProperties.${namespace} names no type`);
+      if (!typeId) throw typeNotFound(namespace, refusal("type.unknown_initial", { name: namespace }));
       if (!types.has(typeId))
-        throw svcError(
+        throw refusedAs(
           "object.type_required",
           { typeId: namespace },
-          `initialProperties.${namespace} needs the type in types`,
+          refusal("object.type_not_listed", { name: namespace }),
         );
       for (const [property, value] of Object.entries(properties)) {
         const scope = schema.checkValues(typeId, { [property]: value }, 400);
@@ -68,12 +67,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
     const types: string[] = [];
     for (const name of request.types ?? []) {
       const typeId = schema.attachableTypeId(name);
-      if (!typeId)
-        throw bodyError(
-          "type.not_found",
-          { typeId: name },
-          `types names ${JSON.stringify(name)}, which is no type of this space that objects carry`,
-        );
+      if (!typeId) throw typeNotFound(name, refusal("type.unknown_carried", { name }));
       if (!types.includes(typeId)) types.push(typeId);
     }
     if (!types.includes("nav")) types.push("nav");
@@ -97,12 +91,8 @@ export function createObjectService(deps: ObjectServiceDeps) {
       const { synced, local, account } = planRow(request);
       const [path] = Object.keys({ ...local, ...account });
       if (path === undefined) return synced;
-      const reason = refusalText(refusal("object.private_property"));
-      throw svcError(
-        "request.invalid_field",
-        { field: path, reason },
-        `${path} is refused: ${reason}; set it afterwards`,
-      );
+      const why = refusal("object.private_property");
+      throw refusedPart("request.invalid_field", { field: path }, why, "refused", refusal("object.set_afterwards"));
     },
     writeNew,
     fillDerived(tx, object, fields) {
@@ -114,8 +104,8 @@ export function createObjectService(deps: ObjectServiceDeps) {
       if (!row || isType(row)) {
         const dataset = OBJECTS_DATASET;
         const reason = refusalText(refusal("write.no_content"));
-        const message = `${object.idText} takes no ${typeId} content: ${reason}`;
-        throw svcError("dataset.validation", { dataset, reason }, message);
+        const why = refusal("object.takes_no_content", { objectId: object.idText, type: typeId });
+        throw refusedAs("dataset.validation", { dataset, reason }, why);
       }
       const types = (row["svc"] as JsonObject | undefined)?.["types"];
       if (!Array.isArray(types) || types.includes(typeId)) return;
@@ -173,11 +163,11 @@ export function createObjectService(deps: ObjectServiceDeps) {
       deps.requireWriter();
       await engine.write((tx) => {
         const object = tx.object(objectId);
-        const gone = () => svcError("sdk.not_found", { objectId }, "The object is unknown or deleted");
+        const gone = () => refusedAs("sdk.not_found", { objectId }, refusal("object.unknown"));
         if (!object || object.deleted) throw gone();
         if (object.derived) throw svcError("space.derived_undeletable", { objectId });
         if (isType(tx.record(object, OBJECTS_DATASET, objectId)))
-          throw svcError("sdk.not_implemented", undefined, "Types are not deleted: what was written under them stays");
+          throw refusedAs("sdk.not_implemented", undefined, refusal("object.types_stay"));
         for (const child of deps.childrenOf(object)) {
           const entry = tx.object(child);
           if (entry && !entry.deleted) tx.deleteObject(entry);
@@ -201,11 +191,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
     const carried = (row["svc"] as JsonObject | undefined)?.["types"];
     if (typeId !== "svc" && !(Array.isArray(carried) && carried.includes(typeId))) {
       const reason = refusalText(refusal("object.without_type"));
-      throw svcError(
-        "dataset.validation",
-        { dataset: OBJECTS_DATASET, reason },
-        "The object does not carry this type; types are bound when it is created",
-      );
+      throw refusedAs("dataset.validation", { dataset: OBJECTS_DATASET, reason }, refusal("object.other_type"));
     }
     if (Object.keys(patch).length === 0 || scope === "account") {
       return { versionId: scope === "account" ? tx.localVersion() : "", changeId: "", recordIds: [objectId] };
@@ -241,12 +227,13 @@ export function createObjectService(deps: ObjectServiceDeps) {
 
 function checkNavType(field: string, type: Json): void {
   if (type === NAV_ITEM || type === NAV_FOLDER) return;
-  const reason = `${NAV_ITEM} is an item, ${NAV_FOLDER} a folder`;
-  throw svcError("request.invalid_field", { field, reason }, `${field} is refused: ${reason}`);
+  const why = refusal("object.nav_type", { item: NAV_ITEM, folder: NAV_FOLDER });
+  throw refusedPart("request.invalid_field", { field }, why, "refused");
 }
 
-function bodyError(code: "type.not_found", details: Record<string, unknown>, message: string) {
-  return new SvcError(code, { details, message, status: 400 });
+/** The type is named in the body, so this is no 404. */
+function typeNotFound(typeId: string, why: Refusal) {
+  return new SvcError("type.not_found", { details: { typeId }, refusal: why, status: 400 });
 }
 
 function isType(row: JsonObject | undefined): boolean {

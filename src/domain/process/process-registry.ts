@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
-import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, type SvcError, svcError } from "../../protocol/errors.ts";
 import type { ProcessFinishBody, ProcessProgressBody, ProcessRow, ProcessStartBody } from "../../protocol/event.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { BusEvent, EventBus, EventRoom } from "../event/port.ts";
 import { frameOf, readFrame } from "./process-frame.ts";
 import { checkFinish, checkProgress, checkStart } from "./process-rules.ts";
@@ -187,7 +188,7 @@ function evictOne(entries: Map<string, Entry>): void {
 }
 
 function notLive(id: string): SvcError {
-  return svcError("process.not_found", { processId: id }, "No such process is live; start it, or start it again");
+  return refusedAs("process.not_found", { processId: id }, refusal("process.not_live"));
 }
 
 /** Runs tasks one after the other; a failed one does not hold up the others. */

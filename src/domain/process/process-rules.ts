@@ -1,4 +1,4 @@
-import { refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, type SvcError } from "../../protocol/errors.ts";
 import {
   isTarget,
   type ProcessError,
@@ -7,7 +7,7 @@ import {
   type ProcessStartBody,
 } from "../../protocol/event.ts";
 import { isJsonObject } from "../../protocol/json.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 
 /** What the texts of a process may take, in bytes. */
 const MAX_BYTES = { kind: 128, title: 256, message: 1024, code: 128 } as const;
@@ -45,7 +45,7 @@ export function checkFinish({ status, error }: ProcessFinishBody): ProcessError 
     return undefined;
   }
   if (error === undefined) {
-    throw svcError("request.missing_field", { field: "error" }, "A failed process needs an error: {code?, message}");
+    throw refusedAs("request.missing_field", { field: "error" }, refusal("process.no_error"));
   }
   const { fault, value } = readError(error);
   if (fault !== undefined) throw refused("error", fault);
@@ -78,8 +78,7 @@ export function isTextWithin(value: unknown, part: keyof typeof MAX_BYTES): valu
 function refuseLonger(field: "kind" | "title" | "message", value: string): void {
   if (isTextWithin(value, field)) return;
   const limitBytes = MAX_BYTES[field];
-  const reason = refusalText(refusal("value.too_long", { limitBytes }));
-  throw svcError("request.invalid_field", { field, reason, limitBytes }, `The field ${field} is too long: ${reason}`);
+  throw refusedPart("request.invalid_field", { field, limitBytes }, refusal("value.too_long", { limitBytes }), "long");
 }
 
 const refused = (field: string, why: Refusal): SvcError => refusedPart("request.invalid_field", { field }, why, "it");

@@ -1,7 +1,8 @@
 import type { Log } from "../../base/log.ts";
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs, svcError } from "../../protocol/errors.ts";
+import { refusal, refusalText } from "../../protocol/refusals.ts";
 import { pathsWantedByQuery } from "../../query/aggregate/wanted-paths.ts";
 import { parseFilter } from "../../query/filter/filter-parse.ts";
 import { isMatchAll } from "../../query/filter/filter-types.ts";
@@ -58,10 +59,10 @@ export function createRecordQueries(deps: {
     const object = engine.object(objectId);
     if (!object || object.deleted) throw svcError("object.not_found", { objectId });
     if (dataset === OBJECTS_DATASET) {
-      throw svcError(
+      throw refusedAs(
         "request.invalid_field",
-        { field: "dataset", reason: "objects are queried across the space" },
-        "The objects collection is read with POST /v1/spaces/:spaceId/objects/query",
+        { field: "dataset", reason: refusalText(refusal("objects.across")) },
+        refusal("objects.queried_apart"),
       );
     }
     return { collectionId: engine.collectionIdOf(object, dataset), dataset };

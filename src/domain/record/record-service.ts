@@ -6,7 +6,7 @@ import { OBJECTS_DATASET, type Rejection } from "../../change/fold/projection.ts
 import { foldRecord } from "../../change/fold/record-fold.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
-import { SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/value/canonical-instants.ts";
@@ -59,12 +59,7 @@ export function createRecordService(deps: RecordServiceDeps) {
   /** The dataset, checked to be declared by a type that the object carries. */
   const datasetOf = (tx: WriteTx, object: ObjectEntry, name: string): WritableDataset => {
     const dataset = schema.datasetForWrite(name, tx);
-    if (!dataset)
-      throw svcError(
-        "dataset.unknown",
-        { dataset: name },
-        `No dataset is named ${JSON.stringify(name)}; GET /v1/spaces/:spaceId/datasets lists them`,
-      );
+    if (!dataset) throw refusedAs("dataset.unknown", { dataset: name }, refusal("dataset.unnamed", { name }));
     if (dataset.internal) throw invalid(name, refusal("write.own_endpoints"));
     if (dataset.typeId && !carried.has(tx, object, dataset.typeId))
       throw invalid(name, refusal("write.type_not_carried"));
@@ -200,23 +195,26 @@ const NAMED_PATH_CHARS = 200;
 
 function invalid(dataset: string, why: Refusal, where: { recordIndex?: number; opIndex?: number; path?: string } = {}) {
   const { path } = where;
-  const at = path === undefined || path.length > NAMED_PATH_CHARS ? "" : ` at ${path}`;
-  const reason = refusalText(why);
-  return new SvcError("dataset.validation", {
-    details: { dataset, reason, ...where },
-    message: `The dataset ${dataset} refuses the change${at}: ${reason}`,
-    refusal: why,
-  });
+  const at = path === undefined || path.length > NAMED_PATH_CHARS ? {} : { path };
+  return refusedAs(
+    "dataset.validation",
+    { dataset, reason: refusalText(why), ...where },
+    refusal("write.refused", { dataset, ...at, why }),
+  );
 }
 
 function checkLocalShape(request: ModifyRequest): void {
-  const refuse = (path: string, expected: string) =>
-    svcError("request.schema", { path, expected }, `With scope local, ${path} must be ${expected}`);
-  if (request.traceIds) throw refuse("traceIds", "absent");
-  if (request.dataset === OBJECTS_DATASET) throw refuse("dataset", "another dataset than objects");
+  const refuse = (path: string, expected: Refusal) =>
+    refusedAs(
+      "request.schema",
+      { path, expected: refusalText(expected) },
+      refusal("local.expected", { path, expected }),
+    );
+  if (request.traceIds) throw refuse("traceIds", refusal("local.absent"));
+  if (request.dataset === OBJECTS_DATASET) throw refuse("dataset", refusal("local.other_dataset"));
   request.records.forEach((record, index) => {
-    if (record.id === "") throw refuse(`records[${index}].id`, "the id of a record");
-    if (record.upsert) throw refuse(`records[${index}].upsert`, "absent or false");
+    if (record.id === "") throw refuse(`records[${index}].id`, refusal("local.record_id"));
+    if (record.upsert) throw refuse(`records[${index}].upsert`, refusal("local.absent_or_false"));
   });
 }
 

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs, svcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import {
   DEFAULT_DATA_CHARS,
   DEFAULT_HITS,
@@ -35,7 +36,6 @@ const DEBOUNCE_MS = 250;
 const CHILD_IDLE_MS = 30_000;
 /** A longer query is searched by words alone: people wait for it, and a single vector would have to stand for it. */
 const MOST_MEANT = 1_000;
-const LOST_TWICE = "The process that searches ended, and ended again when it was begun anew: try again";
 /** The log of rows is shortened when so much of it was followed. */
 const TRIM_FROM = 5_000;
 
@@ -211,7 +211,9 @@ export function createSearchService(deps: SearchDeps): SearchService {
     } catch (error) {
       if (!(error instanceof ChildLost) || stopped) throw error;
       return child.ask<IndexAnswer>(request).catch((again: unknown) => {
-        throw again instanceof ChildLost ? svcError("server.unavailable", undefined, LOST_TWICE) : again;
+        throw again instanceof ChildLost
+          ? refusedAs("server.unavailable", undefined, refusal("search.lost_twice"))
+          : again;
       });
     }
   };

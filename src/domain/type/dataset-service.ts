@@ -1,5 +1,5 @@
 import type { WriteTx } from "../../change/space-engine.ts";
-import { refusedPart, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { refusal, refusalText } from "../../protocol/refusals.ts";
 import type { DatasetDef, DatasetDraft, FieldDraft, LeafPatchBody } from "../../protocol/type.ts";
@@ -41,8 +41,7 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
 
   const definitionOf = (type: TypeEntry, defId: string): Definition => {
     const definition = type.definitions.find((each) => each.id === defId);
-    if (!definition)
-      throw svcError("sdk.not_found", { typeId: type.id, defId }, "The definition is unknown or removed");
+    if (!definition) throw refusedAs("sdk.not_found", { typeId: type.id, defId }, refusal("definition.unknown"));
     return definition;
   };
 
@@ -79,11 +78,7 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
       };
       const declare = (type: TypeEntry, tx: WriteTx): string => {
         if (schema.isBuiltInDataset(name) || view.definitionByName(name))
-          throw svcError(
-            "dataset.name_conflict",
-            { name },
-            `The name ${name} is used by another dataset of this space`,
-          );
+          throw refusedAs("dataset.name_conflict", { name }, refusal("dataset.name_taken", { name }));
         const { definition, fields } = readDatasetDraft(draft);
         const defId = writer.create(tx, type.id, DATASET_DEF_RULES, definition, derived);
         for (const field of fields) writer.create(tx, type.id, DATASET_FIELD_RULES, { def: defId, ...field }, derived);
@@ -126,7 +121,7 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
         const { def } = definitionOf(type, defId);
         const field = def.fields.find((each) => each.id === fieldId);
         if (!field)
-          throw svcError("sdk.not_found", { typeId: type.id, defId, fieldId }, "The field is unknown or removed");
+          throw refusedAs("sdk.not_found", { typeId: type.id, defId, fieldId }, refusal("definition.unknown_field"));
         if (!field.invalid)
           checkConsistent(
             asRecord(def),
@@ -159,11 +154,7 @@ const validFields = (def: DatasetDef) => def.fields.filter((field) => !field.inv
 function readDisplayPatch(patch: LeafPatch): LeafPatch {
   for (const path of [...patch.set.map(([path]) => path), ...patch.unset]) {
     if (LEAVES.has(path) || (CONTAINERS.has(path) && patch.unset.includes(path))) continue;
-    throw svcError(
-      "dataset.immutable",
-      { path },
-      `${path} never changes; what can: ${[...LEAVES].join(", ")}. Declare another dataset for another shape`,
-    );
+    throw refusedAs("dataset.immutable", { path }, refusal("dataset.pinned", { path, leaves: [...LEAVES] }));
   }
   return {
     unset: patch.unset,

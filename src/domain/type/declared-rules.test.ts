@@ -240,7 +240,7 @@ describe("scopes", () => {
     expect(localFault(set("here", 1))).toBeUndefined();
     expect(localFault({ type: "$inc", path: "here", value: 1 })).toBeUndefined();
     expect(localFault({ type: "$unset", path: "here" })).toBeUndefined();
-    expect(localFault(set("here", "x"))).toEqual(refusal("value.kind", { where: "here", is: "a number" }));
+    expect(localFault(set("here", "x"))).toEqual(refusal("value.kind", { where: "here", kind: "number" }));
     expect(localFault(set("here.x", 1))).toEqual(refusal("value.is_no", { where: "here", kind: "object" }));
     for (const path of ["s", "by", "stray"]) expect(localFault(set(path, "x"))).toEqual(refusal("field.not_local"));
   });

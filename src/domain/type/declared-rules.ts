@@ -65,7 +65,7 @@ export function compileDeclaration(declaration: Declaration): DeclaredRules {
         if (field.mutableBy === "never") return refusal("field.write_once");
         if (field.mutableBy === "author" && !isAuthor(doc, envelope.author)) return refusal("record.not_author");
       }
-      if (segments.length === 1 && op.type === "$set") return shapeFault(field.shape, op.value, field.key);
+      if (segments.length === 1 && op.type === "$set") return shapeFault(field.shape, op.value, { where: field.key });
       return opFault(field, segments.slice(1), op);
     },
 
@@ -99,13 +99,13 @@ function opFault(field: DeclaredField, below: readonly string[], op: RecordOp): 
     return shape.kind === "number" ? undefined : refusal("value.is_no", { where, kind: "number" });
   if (shape.kind !== "array") return refusal("value.is_no", { where, kind: "array" });
   return op.type === "$addToSet" && shape.items
-    ? shapeFault(shape.items, op.value, `an element of ${where}`)
+    ? shapeFault(shape.items, op.value, { where, element: true })
     : undefined;
 }
 
 function valueFault(field: DeclaredField, below: readonly string[], value: Json | undefined): Refusal | undefined {
   const shape = shapeBelow(field.shape, below);
-  if (shape) return shapeFault(shape, value, [field.key, ...below].join("."));
+  if (shape) return shapeFault(shape, value, { where: [field.key, ...below].join(".") });
   return containerFault(field, below);
 }
 

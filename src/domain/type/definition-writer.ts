@@ -1,8 +1,9 @@
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { refusal, refusalText } from "../../protocol/refusals.ts";
 import { isBuiltInType } from "./built-in-types.ts";
 import { type DeclarationDataset, derivedDeclarationId } from "./declaration-id.ts";
 import type { Schema } from "./schema.ts";
@@ -101,13 +102,13 @@ export function readLeafPatch(body: { set?: object; unset?: string[] }): LeafPat
   const set = Object.entries((body.set ?? {}) as JsonObject);
   const unset = [...new Set(body.unset ?? [])];
   if (set.length + unset.length === 0)
-    throw svcError("request.missing_field", { field: "set" }, "Give at least one path in set or unset");
+    throw refusedAs("request.missing_field", { field: "set" }, refusal("patch.empty"));
   const both = unset.find((path) => set.some(([other]) => other === path));
   if (both !== undefined)
-    throw svcError(
+    throw refusedAs(
       "request.invalid_field",
-      { field: both, reason: "in set and unset" },
-      `${both} stands in set and in unset`,
+      { field: both, reason: refusalText(refusal("patch.contradicts")) },
+      refusal("patch.stands_twice", { path: both }),
     );
   return { set, unset };
 }

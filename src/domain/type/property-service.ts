@@ -1,6 +1,6 @@
-import { refusedPart, SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { LeafPatchBody, PropertyCreateBody, PropertyDef } from "../../protocol/type.ts";
 import { parseFilter } from "../../query/filter/filter-parse.ts";
 import { PROPERTY_RULES } from "./definition-rules.ts";
@@ -19,7 +19,7 @@ export function createPropertyService(deps: DefinitionWriterDeps) {
 
   const propertyOf = (type: TypeEntry, propId: string): PropertyDef => {
     const property = type.properties.get(propId);
-    if (!property) throw svcError("sdk.not_found", { typeId: type.id, propId }, "The property is unknown or removed");
+    if (!property) throw refusedAs("sdk.not_found", { typeId: type.id, propId }, refusal("property.unknown"));
     return property;
   };
 
@@ -39,7 +39,7 @@ export function createPropertyService(deps: DefinitionWriterDeps) {
     add(typeName: string, draft: PropertyCreateBody): Promise<PropertyDef> {
       const { xKey, derived } = draft;
       if (derived && xKey === undefined)
-        throw svcError("request.missing_field", { field: "xKey" }, "A derived property needs an xKey");
+        throw refusedAs("request.missing_field", { field: "xKey" }, refusal("property.no_xkey"));
       const record = toPropertyRecord(draft);
       const adopt = (type: TypeEntry) => (derived ? propertyByXKey(type, xKey as string) : undefined);
       return writer.changeUnless(adopt, typeName, (type, tx) => {
@@ -106,7 +106,7 @@ function kindOf(kind: Kind | undefined, format: JsonObject | undefined): Kind {
   const type = format?.["type"];
   if (isFormatType(type)) return impliedKind(type);
   if (format) throw badFormat("format.type", refusal("format.type"));
-  throw svcError("request.missing_field", { field: "kind" }, "A property without a format needs a kind");
+  throw refusedAs("request.missing_field", { field: "kind" }, refusal("property.no_kind"));
 }
 
 /** The pinned shape: kind, and what is inside an array or object. */
@@ -130,17 +130,17 @@ function propertyByXKey(type: TypeEntry, xKey: string, except?: string): Propert
 function refuseTakenXKey(type: TypeEntry, xKey: string, except?: string): void {
   const property = propertyByXKey(type, xKey, except);
   if (property)
-    throw svcError(
+    throw refusedAs(
       "type.xkey_conflict",
       { xKey, existingTypeId: type.id, existingPropId: property.id },
-      `Another property of this type has the xKey ${xKey}`,
+      refusal("property.xkey_taken", { xKey }),
     );
 }
 
 function refuseLeaf(path: string, fault: LeafFault | undefined): void {
   if (!fault) return;
   if (fault.kind === "immutable")
-    throw svcError("property.immutable", { path }, `${path} is refused: ${refusalText(fault.why)}`);
+    throw refusedAs("property.immutable", { path }, refusal("part.refused", { part: path, why: fault.why }));
   if (fault.kind === "format") throw badFormat(path, fault.why);
   throw refusedPart("request.invalid_field", { field: path }, fault.why, "refused");
 }
@@ -153,7 +153,8 @@ function refuseBadFilter(filter: Json): void {
   try {
     parseFilter(filter);
   } catch (error) {
-    if (!(error instanceof SvcError)) throw error;
-    throw badFormat("format.filter", refusal("format.filter_invalid", { fault: error.message }));
+    if (!(error instanceof SvcError && error.refusal)) throw error;
+    const { path = "" } = error.details as { path?: string };
+    throw badFormat("format.filter", refusal("format.filter_invalid", { path, why: error.refusal }));
   }
 }

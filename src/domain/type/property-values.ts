@@ -1,6 +1,6 @@
 import type { FieldScope } from "../../change/codec/dataset-rules.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
-import { refusedAs, SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, SvcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
@@ -24,18 +24,19 @@ export function checkPropertyValues(
     if (!property) {
       throw new SvcError("property.not_found", {
         details: { propId, typeId },
-        message: `${JSON.stringify(propId)} is no property of this type; values are keyed by propId`,
+        refusal: refusal("property.unknown_key", { propId }),
         status: notFoundStatus,
       });
     }
     if (property.scope === "derived")
-      throw svcError("request.invalid_field", { field: propId, reason: "derived" }, `${propId} is set by the server`);
-    if (scope !== undefined && scope !== property.scope) {
-      throw svcError(
+      throw refusedAs(
         "request.invalid_field",
-        { field: "patch", reason: `${propId} is ${property.scope}, others are ${scope}` },
-        "All values of one write share a scope: write synced, account and local ones apart",
+        { field: propId, reason: "derived" },
+        refusal("property.derived", { propId }),
       );
+    if (scope !== undefined && scope !== property.scope) {
+      const reason = refusalText(refusal("property.one_scope", { propId, scope: property.scope, others: scope }));
+      throw refusedAs("request.invalid_field", { field: "patch", reason }, refusal("property.mixed_scopes"));
     }
     scope = property.scope;
     if (value !== null && value !== undefined) checkPropertyValue(property, value);

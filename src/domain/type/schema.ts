@@ -1,7 +1,7 @@
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { RulesRegistry } from "../../change/ports.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
-import { refusedAs, SvcError, svcError, validationFault } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, SvcError, svcError, validationFault } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
 import { NOTIFY_MODES, type NotifyMode } from "../../protocol/notify-mode.ts";
 import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
@@ -59,8 +59,8 @@ export function createSchema(deps: {
     if (!declared) {
       // A value that was written while the type was unknown can still be removed.
       if (type === "$unset") return;
-      const message = `${path}: ${JSON.stringify(namespace)} is no type of this space; values stand at <typeId>.<propId>`;
-      throw new SvcError("type.not_found", { details: { typeId: namespace }, message, status: 400 });
+      const why = refusal("type.unknown_at", { path, name: namespace });
+      throw new SvcError("type.not_found", { details: { typeId: namespace }, refusal: why, status: 400 });
     }
     const refuse = (why: Refusal) => validationFault({ dataset: OBJECTS_DATASET, path }, why);
     if (namespace === "type") throw refuse(refusal("object.type_given", { path }));
@@ -138,10 +138,10 @@ export function createSchema(deps: {
     checkValues(id, values, notFoundStatus) {
       const counted = id === "chat" ? Object.keys(values).find((property) => CHAT_COUNTERS.has(property)) : undefined;
       if (counted !== undefined)
-        throw svcError(
+        throw refusedAs(
           "request.invalid_field",
-          { field: counted, reason: "counted by the server" },
-          `${counted} is counted by the server; the chat's read routes lower it`,
+          { field: counted, reason: refusalText(refusal("property.is_counted")) },
+          refusal("property.counted", { propId: counted }),
         );
       const scope = checkPropertyValues(id, properties(id) ?? new Map(), values, notFoundStatus);
       if (id === "chat") checkNotifyMode(values["notifyMode"]);
@@ -171,12 +171,8 @@ export function createSchema(deps: {
 /** Which messages of a chat this account is notified of (PUSH-1); null leaves it to the space's settings. */
 function checkNotifyMode(value: Json | undefined): void {
   if (value === undefined || value === null || NOTIFY_MODES.includes(value as NotifyMode)) return;
-  const reason = refusalText(refusal("value.must_be_one_of", { values: NOTIFY_MODES }));
-  throw svcError(
-    "request.invalid_field",
-    { field: "notifyMode", reason },
-    `notifyMode ${reason}, or null to remove it`,
-  );
+  const why = refusal("value.must_be_one_of", { values: NOTIFY_MODES });
+  throw refusedPart("request.invalid_field", { field: "notifyMode" }, why, "plain", refusal("notify_mode.unset"));
 }
 
 function datetimeOnly(kind: string | undefined): "datetime" | undefined {

@@ -1,6 +1,6 @@
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
-import { refusedPart, svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { TypeInfo } from "../../protocol/type.ts";
@@ -67,8 +67,7 @@ export function createTypeService(deps: TypeServiceDeps) {
      */
     create(draft: TypeDraft): Promise<TypeInfo> {
       const { xKey, name, description, iconCid } = draft;
-      if (!xKey)
-        throw svcError("type.xkey_required", undefined, "A type needs an xKey: a stable key, unique in the space");
+      if (!xKey) throw refusedAs("type.xkey_required", undefined, refusal("type.no_xkey"));
       if (!XKEY.test(xKey)) throw refusedPart("request.invalid_field", { field: "xKey" }, refusal("key.xkey"), "takes");
       if (draft.derived) {
         const known = view.typeByXKey(xKey);
@@ -78,11 +77,7 @@ export function createTypeService(deps: TypeServiceDeps) {
       return engine.write((tx) => {
         const existingTypeId = schema.typeId(xKey);
         if (existingTypeId !== undefined)
-          throw svcError(
-            "type.xkey_conflict",
-            { xKey, existingTypeId },
-            `The xKey ${xKey} is another type's key or id`,
-          );
+          throw refusedAs("type.xkey_conflict", { xKey, existingTypeId }, refusal("type.xkey_taken", { xKey }));
         const fields = {
           "svc.types": [TYPE_MARKER],
           "type.xkey": xKey,

@@ -17,6 +17,12 @@ export interface Shape {
   readonly required?: readonly string[];
 }
 
+/** The path of a value; with `element`, that of an array to which it is added. */
+export interface ValueName {
+  readonly where?: string;
+  readonly element?: true;
+}
+
 /** Where a declaration is wrong, and why. */
 export interface PartFault {
   readonly path: string;
@@ -25,42 +31,35 @@ export interface PartFault {
 
 const SHAPE_KEYS = new Set(["kind", "items", "properties", "required"]);
 
-const NOUNS: Record<Kind, string> = {
-  string: "a string",
-  number: "a number",
-  boolean: "true or false",
-  array: "an array",
-  object: "an object",
-  datetime: 'an instant, {"$date": "2026-01-31T09:30:00.000Z"}',
-};
-
 export function isKind(value: unknown): value is Kind {
   return typeof value === "string" && (KINDS as readonly string[]).includes(value);
 }
 
 /**
  * What is wrong with a value of a shape, or undefined. Instants must be in the canonical form (UTC with milliseconds),
- * which every server writes: so a record has one form everywhere.
+ * which every server writes: so a record has one form everywhere. `of` says what the value is called.
  */
-export function shapeFault(shape: Shape, value: Json | undefined, where = "the value"): Refusal | undefined {
-  if (!isOfKind(shape.kind, value)) return refusal("value.kind", { where, is: NOUNS[shape.kind] });
+export function shapeFault(shape: Shape, value: Json | undefined, of: ValueName = {}): Refusal | undefined {
+  if (!isOfKind(shape.kind, value)) return refusal("value.kind", { ...of, kind: shape.kind });
   if (shape.items && Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) {
-      const fault = shapeFault(shape.items, value[i], `${where === "the value" ? "" : where}[${i}]`);
+      const fault = shapeFault(shape.items, value[i], { ...of, where: `${of.where ?? ""}[${i}]` });
       if (fault) return fault;
     }
   }
   if (shape.kind === "object" && isJsonObject(value)) {
     for (const [key, part] of Object.entries(shape.properties ?? {})) {
       if (!Object.hasOwn(value, key)) continue;
-      const fault = shapeFault(part, value[key], where === "the value" ? key : `${where}.${key}`);
+      const fault = shapeFault(part, value[key], { ...of, where: joined(of.where, key) });
       if (fault) return fault;
     }
     const missing = shape.required?.find((key) => !Object.hasOwn(value, key));
-    if (missing !== undefined) return refusal("value.lacks", { where, key: missing });
+    if (missing !== undefined) return refusal("value.lacks", { ...of, key: missing });
   }
   return undefined;
 }
+
+const joined = (where: string | undefined, key: string): string => (where === undefined ? key : `${where}.${key}`);
 
 function isOfKind(kind: Kind, value: Json | undefined): boolean {
   switch (kind) {

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { bytesToUtf8, concatBytes, utf8ToBytes } from "../../base/bytes.ts";
-import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, type SvcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { createFrameAssembly } from "./frame-assembly.ts";
 import { encodeFrame, FRAGMENT_BYTES, FRAME, type Frame, type FrameReader } from "./framing.ts";
 import { createNoticeQueue } from "./notice-queue.ts";
@@ -98,7 +99,7 @@ export function createMessageChannel(
   let heardAtMs = performance.now();
   let wroteAtMs = performance.now();
 
-  const gone = () => svcError("network.unavailable", undefined, `The peer is not connected any more: ${closed}`);
+  const gone = () => refusedAs("network.unavailable", undefined, refusal("peer.gone", { why: closed ?? "" }));
 
   const close = (reason: string) => {
     if (closed !== undefined) return;
@@ -170,7 +171,7 @@ export function createMessageChannel(
     const name = utf8ToBytes(kind);
     if (name.length === 0 || name.length > CHANNEL_LIMITS.kindChars) throw new RangeError(`the kind ${kind}`);
     if (body.length > CHANNEL_LIMITS.messageBytes) {
-      throw svcError("network.unavailable", undefined, `A message of ${body.length} bytes does not fit the link`);
+      throw refusedAs("network.unavailable", undefined, refusal("peer.message_too_large", { bytes: body.length }));
     }
     return concatBytes(Uint8Array.of(name.length), name, body);
   };
@@ -222,7 +223,7 @@ export function createMessageChannel(
     if (frame.type === FRAME.response) return request.resolve(message);
     const given = bytesToUtf8(message);
     const reason = FAILURE_REASONS.find((known) => known === given) ?? "failed";
-    request.reject(svcError("network.unavailable", undefined, `The peer did not answer: ${reason}`));
+    request.reject(refusedAs("network.unavailable", undefined, refusal("peer.failed", { reason })));
   };
 
   /** The whole message if this was its last fragment; undefined if more is to come or the peer passed a limit. */
@@ -286,7 +287,7 @@ export function createMessageChannel(
   return {
     request: async (kind, body, options) => {
       if (pending.size >= CHANNEL_LIMITS.pendingRequests)
-        throw svcError("network.unavailable", undefined, "The peer is too slow: too many requests wait for it");
+        throw refusedAs("network.unavailable", undefined, refusal("peer.too_slow"));
       const message = withKind(kind, body);
       const id = nextId++ >>> 0;
       const timeoutMs = options?.timeoutMs ?? CHANNEL_LIMITS.requestTimeoutMs;
@@ -294,7 +295,7 @@ export function createMessageChannel(
       const timer = setTimeout(() => {
         pending.delete(id);
         for (const type of [FRAME.response, FRAME.failure]) assembly.drop(type, id);
-        reject(svcError("network.unavailable", undefined, "The peer did not answer in time"));
+        reject(refusedAs("network.unavailable", undefined, refusal("peer.late")));
       }, timeoutMs);
       pending.set(id, { timer, resolve, reject });
       send(FRAME.request, id, message).catch((error: SvcError) => {

@@ -1,7 +1,8 @@
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Timers } from "../../base/timers.ts";
-import { SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, SvcError, svcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { Place } from "../../space/places.ts";
 import type { AclBuild, AclMade, ComposeOptions, Replica } from "../../space/replica.ts";
 import { placeLink } from "./acl-append.ts";
@@ -85,7 +86,7 @@ export function createAclAppender(deps: AclAppenderDeps) {
       if (!replica.acl.isPlaced(made.id)) await replica.acl.take([made.bytes]);
       if (replica.acl.isPlaced(made.id)) return made;
     }
-    throw svcError("network.unavailable", undefined, "Others were faster every time; retry");
+    throw refusedAs("network.unavailable", undefined, refusal("network.others_faster"));
   };
 
   return {

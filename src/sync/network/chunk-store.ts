@@ -1,7 +1,8 @@
 import { equalBytes, utf8ToBytes } from "../../base/bytes.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { open, SEAL_OVERHEAD_BYTES, seal } from "../../crypto/seal.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { readFromLeader } from "./direct-read.ts";
 import type { NatsEpoch, NatsLink } from "./nats-link.ts";
 import { isOutOfRoom, JS_ERROR, jetStreamCode, networkFailure } from "./network-error.ts";
@@ -73,10 +74,10 @@ export function createChunkStore(link: NatsLink): ChunkStore {
   const requireFits = (epoch: NatsEpoch, bytes: number): void => {
     const limit = epoch.nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
     if (bytes + FRAME_BYTES <= limit) return;
-    throw svcError(
+    throw refusedAs(
       "network.unavailable",
       undefined,
-      `The network's server takes messages of at most ${limit} bytes; chunks of files need ${bytes + FRAME_BYTES}: its operator has to raise max_payload`,
+      refusal("network.small_chunks", { limitBytes: limit, bytes: bytes + FRAME_BYTES }),
     );
   };
 
@@ -123,13 +124,9 @@ export function createChunkStore(link: NatsLink): ChunkStore {
         }
         if (back === "junk") continue;
         if (outcome !== "stored") return "full";
-        throw svcError(
-          "network.unavailable",
-          undefined,
-          "The network acknowledged a chunk but does not give it back; retry",
-        );
+        throw refusedAs("network.unavailable", undefined, refusal("network.keeps_chunk"));
       }
-      throw svcError("network.unavailable", undefined, "The network holds other bytes in place of a chunk");
+      throw refusedAs("network.unavailable", undefined, refusal("network.other_chunk"));
     },
     get: async (keys, digest) => (await find(requireEpoch(), keys, digest))?.chunk,
     locate: async (keys, digest) => {

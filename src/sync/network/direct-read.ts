@@ -1,6 +1,7 @@
 import type { JetStreamManager, SeqMsgRequest } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection } from "@nats-io/transport-node";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { networkFailure } from "./network-error.ts";
 
 export interface StoredMessage {
@@ -64,12 +65,7 @@ export function createDirectReader(nc: NatsConnection, batches: boolean): Direct
   const armTimer = (token: string, read: PendingRead) => {
     clearTimeout(read.timer);
     read.timer = setTimeout(
-      () =>
-        abandon(
-          token,
-          read,
-          svcError("network.unavailable", undefined, "The network did not answer a read in time; retry"),
-        ),
+      () => abandon(token, read, refusedAs("network.unavailable", undefined, refusal("network.read_late"))),
       READ_TIMEOUT_MS,
     );
   };
@@ -83,11 +79,7 @@ export function createDirectReader(nc: NatsConnection, batches: boolean): Direct
     if (status === 0 && headers) {
       const seq = Number(headers.get("Nats-Sequence"));
       if (!Number.isSafeInteger(seq) || seq <= 0) {
-        return abandon(
-          token,
-          read,
-          svcError("network.unavailable", undefined, "The network answered a read with nonsense"),
-        );
+        return abandon(token, read, refusedAs("network.unavailable", undefined, refusal("network.read_nonsense")));
       }
       read.messages.push({ seq, data: message.data });
       if (read.batch) armTimer(token, read);
@@ -97,9 +89,8 @@ export function createDirectReader(nc: NatsConnection, batches: boolean): Direct
     } else if (status === 404) {
       finish(token, read, 0);
     } else {
-      const what =
-        status === 503 ? "the stream is missing or has no leader" : `${status} ${headers?.description ?? ""}`;
-      abandon(token, read, svcError("network.unavailable", undefined, `The network did not answer a read: ${what}`));
+      const why = refusal("network.read_refused", { status, description: headers?.description ?? "" });
+      abandon(token, read, refusedAs("network.unavailable", undefined, why));
     }
   };
   const subscription = nc.subscribe(`${inbox}.*`, {
@@ -150,7 +141,7 @@ export function createDirectReader(nc: NatsConnection, batches: boolean): Direct
       (await request(`$JS.API.DIRECT.GET.${stream}.${subject}`, undefined, false)).messages[0],
     close: () => {
       subscription.unsubscribe();
-      const gone = svcError("network.unavailable", undefined, "The connection to the network was lost; retry");
+      const gone = refusedAs("network.unavailable", undefined, refusal("network.lost"));
       for (const [token, read] of reads) abandon(token, read, gone);
     },
   };

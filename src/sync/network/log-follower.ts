@@ -1,6 +1,7 @@
 import type { Log } from "../../base/log.ts";
 import type { Timers } from "../../base/timers.ts";
-import { SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, SvcError, svcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { readFromLeader, type StoredMessage } from "./direct-read.ts";
 import { isAnchor, type LogCursor, messageDigest, startCursor } from "./log-cursor.ts";
 import type { NatsEpoch, NatsLink } from "./nats-link.ts";
@@ -302,7 +303,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       if (!epoch) break;
       await runEpoch(epoch);
       setState({ phase: "offline", atTail: false });
-      failWaiters(svcError("network.unavailable", undefined, "The connection to the network was lost; retry"));
+      failWaiters(refusedAs("network.unavailable", undefined, refusal("network.lost")));
     }
   };
   const kick = (seq?: number) => {

@@ -1,7 +1,8 @@
 import type { Log } from "../../base/log.ts";
 import type { Timers } from "../../base/timers.ts";
 import { sha256 } from "../../crypto/hash.ts";
-import { SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, SvcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { LogFollower } from "./log-follower.ts";
 import { MESSAGE_ITEMS_MAX, MESSAGE_OVERHEAD_BYTES, MESSAGE_TARGET_BYTES, sealLogMessage } from "./log-message.ts";
 import type { NatsEpoch, NatsLink } from "./nats-link.ts";
@@ -90,18 +91,14 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
     const items = fitting(batch.items, maxBytes);
     if (items.length === 0) return undefined;
     if (items[0]!.length > maxMessage) {
-      throw svcError(
-        "network.unavailable",
-        undefined,
-        `The network takes messages of ${maxMessage} bytes, too few for a change; its operator must raise max_payload`,
-      );
+      throw refusedAs("network.unavailable", undefined, refusal("network.small_messages", { limitBytes: maxMessage }));
     }
     const digests = items.map(sha256);
     const id = messageId(keys, digests);
     sameRounds = id === previousRound ? sameRounds + 1 : 0;
     previousRound = id;
     if (sameRounds >= STUCK_ROUNDS) {
-      throw svcError("network.unavailable", undefined, "The network acknowledges changes but does not give them back");
+      throw refusedAs("network.unavailable", undefined, refusal("network.keeps_changes"));
     }
     return { message: sealLogMessage(keys.sealKey, subject, items), id, digests, exact: batch.exact };
   };

@@ -8,7 +8,8 @@ import {
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { createDirectReader, type DirectReader } from "./direct-read.ts";
 import { networkFailure } from "./network-error.ts";
 
@@ -115,10 +116,10 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
     try {
       const version = nc.info?.version ?? "0.0.0";
       if (!versionAtLeast(version, VERSION_MIN)) {
-        throw svcError(
+        throw refusedAs(
           "network.forbidden",
           undefined,
-          `The network runs nats-server ${version}; it needs ${VERSION_MIN.join(".")} or newer`,
+          refusal("network.old_server", { version, least: VERSION_MIN.join(".") }),
         );
       }
       void watchStatus(nc);
@@ -132,7 +133,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
       void lost.then(() => {
         if (current === epoch) current = undefined;
         reader.close();
-        ended.abort(svcError("network.unavailable", undefined, "The connection to the network was lost; retry"));
+        ended.abort(refusedAs("network.unavailable", undefined, refusal("network.lost")));
       });
       return { epoch, lost };
     } catch (error) {

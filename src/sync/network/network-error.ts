@@ -1,6 +1,7 @@
 import { JetStreamApiError } from "@nats-io/jetstream";
 import { errors } from "@nats-io/transport-node";
 import { SvcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 
 /** JetStream's error numbers that decide something here. */
 export const JS_ERROR = {
@@ -71,21 +72,19 @@ export function networkFailure(error: unknown, identity?: string): SvcError {
   if (error instanceof SvcError) return error;
   const inner = unwrap(error);
   if (inner instanceof errors.PermissionViolationError) {
-    const message = `The network's credentials do not allow ${inner.operation === "publish" ? "publishing to" : "subscribing to"} ${inner.subject}`;
-    return new SvcError("network.forbidden", { message, cause: error });
+    const why = refusal("network.not_allowed", { publish: inner.operation === "publish", subject: inner.subject });
+    return new SvcError("network.forbidden", { refusal: why, cause: error });
   }
   if (isForbidden(inner)) {
-    const who = identity === undefined ? "this account's network key" : identity;
-    const message = `The network refuses these credentials; its operator must admit ${who}`;
-    return new SvcError("network.forbidden", { message, cause: error });
+    const why = refusal("network.not_admitted", identity === undefined ? {} : { identity });
+    return new SvcError("network.forbidden", { refusal: why, cause: error });
   }
   if (inner instanceof JetStreamApiError) {
-    const message = `The network refused: ${inner.message} (JetStream ${inner.code})`;
-    return new SvcError("network.unavailable", { message, cause: error });
+    const why = refusal("network.refused", { fault: inner.message, code: inner.code });
+    return new SvcError("network.unavailable", { refusal: why, cause: error });
   }
   if (hasNoResponders(error)) {
-    const message = "The network's JetStream does not answer: it is off, has no leader, or the streams are missing";
-    return new SvcError("network.unavailable", { message, cause: error });
+    return new SvcError("network.unavailable", { refusal: refusal("network.no_responders"), cause: error });
   }
   return new SvcError("network.unavailable", { cause: error });
 }

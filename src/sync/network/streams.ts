@@ -1,5 +1,6 @@
 import { JetStreamApiError, type JetStreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { isForbidden, JS_ERROR, jetStreamCode, networkFailure } from "./network-error.ts";
 import { FILE_STREAM, INBOX_STREAM, LOG_SHARDS, logStream } from "./subjects.ts";
 
@@ -175,17 +176,13 @@ async function createStream(
       if (info) return info;
     }
     if (isForbidden(error)) {
-      throw svcError(
-        "network.forbidden",
-        undefined,
-        `The network lacks the stream ${shape.name} and these credentials may not make it; its operator runs \`svc network init\` with credentials that may`,
-      );
+      throw refusedAs("network.forbidden", undefined, refusal("network.no_stream", { stream: shape.name }));
     }
     if (error instanceof JetStreamApiError) {
-      throw svcError(
+      throw refusedAs(
         "network.unavailable",
         undefined,
-        `The network did not make the stream ${shape.name}: ${error.message}`,
+        refusal("network.stream_not_made", { stream: shape.name, fault: error.message }),
       );
     }
     throw networkFailure(error);
@@ -195,9 +192,5 @@ async function createStream(
 function requireShape(shape: StreamShape, info: StreamInfo): void {
   const problems = shapeProblems(shape, info.config);
   if (problems.length === 0) return;
-  throw svcError(
-    "network.forbidden",
-    undefined,
-    `The network's stream ${shape.name} cannot be used: ${problems.join("; ")}. Its operator has to change it`,
-  );
+  throw refusedAs("network.forbidden", undefined, refusal("network.stream_misfit", { stream: shape.name, problems }));
 }
