@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import viewerStyle from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
 import viewerScript from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
-import type { DocsViewer } from "./docs-viewer.ts";
 import type { Page, PageSet } from "./page.ts";
 
 const PATHS = {
@@ -12,13 +11,47 @@ const PATHS = {
   description: "/v1/openapi.json",
 } as const;
 
+/** The whole page. Without an icon browsers ask for one, and get 404. */
+const HTML_TEXT = `<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>svc API</title>
+    <link rel="icon" href="data:,">
+    <link rel="stylesheet" href="${PATHS.viewerStyle}">
+  </head>
+  <body>
+    <div id="viewer"></div>
+    <script src="${PATHS.viewerScript}"></script>
+    <script src="${PATHS.start}"></script>
+  </body>
+</html>
+`;
+
+/** In a file of its own, since the policy allows no inline script. The viewer does not follow the system's colours itself. */
+const START_TEXT = `const dark = matchMedia("(prefers-color-scheme: dark)");
+const follow = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", follow);
+follow();
+SwaggerUIBundle({
+  url: "${PATHS.description}",
+  dom_id: "#viewer",
+  deepLinking: true,
+  docExpansion: "list",
+  defaultModelsExpandDepth: 0,
+  tryItOutEnabled: true,
+  validatorUrl: "none",
+});
+`;
+
 const HTML = "text/html; charset=utf-8";
 const SCRIPT = "text/javascript; charset=utf-8";
 const STYLE = "text/css; charset=utf-8";
 
 const contents: Readonly<Record<string, { type: string; read(): Promise<string | Uint8Array> }>> = {
-  [PATHS.page]: { type: HTML, read: async () => (await viewer()).html },
-  [PATHS.start]: { type: SCRIPT, read: async () => (await viewer()).start },
+  [PATHS.page]: { type: HTML, read: async () => HTML_TEXT },
+  [PATHS.start]: { type: SCRIPT, read: async () => START_TEXT },
   [PATHS.viewerScript]: { type: SCRIPT, read: () => Bun.file(viewerScript).bytes() },
   [PATHS.viewerStyle]: { type: STYLE, read: () => Bun.file(viewerStyle).bytes() },
 };
@@ -45,14 +78,6 @@ export const docsPages: PageSet = {
     return { type, body, etag: etagOf(path, body), cacheControl: "no-cache" };
   },
 };
-
-let rendered: Promise<DocsViewer> | undefined;
-
-/** Rendered when first requested, so that the server's start does not wait for it. */
-function viewer(): Promise<DocsViewer> {
-  rendered ??= import("./docs-viewer.ts").then(({ renderDocsViewer }) => renderDocsViewer(PATHS));
-  return rendered;
-}
 
 /** The viewer is large and does not change, so it is hashed once and not kept in memory. */
 function etagOf(path: string, body: string | Uint8Array): string {
