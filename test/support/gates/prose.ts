@@ -42,7 +42,7 @@ const CALLEE = /(?:new\s+)?[\w$.?#!]+$/;
 const SPACED = /[A-Za-z]{2,}[,;:]? [\w$(]|\) [a-z]{2,}/;
 
 /** Every literal of a TypeScript source that reads as words. */
-export function findWords(source: string): Words[] {
+function findWords(source: string): Words[] {
   const found: Words[] = [];
   const calls: string[] = [];
   const lineAt = (at: number): number => source.slice(0, at).split("\n").length;
