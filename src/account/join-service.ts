@@ -37,7 +37,7 @@ const ASKED = "join-asked";
 interface JoinServiceDeps {
   tech: TechSpace;
   spaces: SpaceRegistry;
-  life: Pick<SpaceLife, "begin" | "activate" | "giveUp" | "settle">;
+  life: Pick<SpaceLife, "begin" | "activate" | "giveUp" | "align">;
   farewells: Farewells;
   secrets: AclSecrets;
   log: Log;
@@ -150,7 +150,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     const space = await spaces.openHeld(spaceId);
     if (knowsToken(space, token)) return;
     await Promise.race([takeNewest(space, token), Bun.sleep(ACL_LOG_WAIT_MS)]);
-    if (!space.engine.closing()) await life.settle(space);
+    if (!space.engine.closing()) await life.align(space);
   };
 
   /** The row says joining, and all devices get the token. Throws `space.deleted` for a space that ended for ever. */
@@ -306,7 +306,7 @@ export function createJoinService(deps: JoinServiceDeps) {
       closed = true;
       stop();
       later.clear();
-      await serial.settled();
+      await serial.idle();
     },
   };
 }

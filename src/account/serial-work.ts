@@ -17,6 +17,6 @@ export function createSerialWork<K>(onFailed: (name: K, error: unknown) => void)
       return next;
     },
     /** Resolves when nothing is under way that was begun before. */
-    settled: async (): Promise<void> => void (await Promise.allSettled(last.values())),
+    idle: async (): Promise<void> => void (await Promise.allSettled(last.values())),
   };
 }

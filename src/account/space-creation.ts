@@ -62,7 +62,7 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
   });
 
   /** Carries an intent out; one that is refused leaves nothing, one that fails otherwise is left to be tried again. */
-  const settle = async (spaceId: SpaceId, intent: CreateIntent): Promise<void> => {
+  const finish = async (spaceId: SpaceId, intent: CreateIntent): Promise<void> => {
     try {
       await carryOut(spaceId, intent);
       unfinished.delete(spaceId);
@@ -77,9 +77,9 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
     }
   };
 
-  const settleStored = async (spaceId: SpaceId, payload: Uint8Array): Promise<void> => {
+  const finishStored = async (spaceId: SpaceId, payload: Uint8Array): Promise<void> => {
     try {
-      await settle(spaceId, JSON.parse(Buffer.from(payload).toString()) as CreateIntent);
+      await finish(spaceId, JSON.parse(Buffer.from(payload).toString()) as CreateIntent);
     } catch (err) {
       if (isRefusal(err))
         log.warn("a space whose creation was interrupted is refused, and was undone", { err, spaceId });
@@ -131,14 +131,14 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
       await tech.trySpaceRow(seed.spaceId, rowOf(intent));
       await store.putIntent(seed.spaceId, Buffer.from(JSON.stringify(intent)));
       deps.crashPoint("space-create:intent");
-      await settle(seed.spaceId, intent);
+      await finish(seed.spaceId, intent);
     },
 
     /** Finishes what a crash interrupted. */
     async resume(stopped: () => boolean): Promise<void> {
       for (const { spaceId, payload } of store.intents()) {
         if (stopped()) return;
-        await settleStored(spaceId as SpaceId, payload);
+        await finishStored(spaceId as SpaceId, payload);
       }
     },
 
@@ -149,7 +149,7 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
       try {
         for (const { spaceId, payload } of store.intents()) {
           if (stopped()) return;
-          if (unfinished.has(spaceId as SpaceId)) await settleStored(spaceId as SpaceId, payload);
+          if (unfinished.has(spaceId as SpaceId)) await finishStored(spaceId as SpaceId, payload);
         }
       } catch (err) {
         log.error("spaces whose creation was interrupted could not be tried again", { err });

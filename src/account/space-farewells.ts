@@ -45,7 +45,7 @@ export function createFarewells(deps: {
     return ownMember(space)?.status !== "active";
   };
 
-  const settling = new Set<SpaceId>();
+  const underWay = new Set<SpaceId>();
   return {
     has: (spaceId: string): boolean => sinceBySpace.has(spaceId),
     /** Durable when it resolves. */
@@ -56,16 +56,16 @@ export function createFarewells(deps: {
     },
     drop,
     /** Sends what is still to be sent; `ended` when nothing is left. Called whenever the log has moved. */
-    async settle(space: Space, changeAcl: ChangeAcl, ended: () => Promise<void>): Promise<void> {
+    async goOn(space: Space, changeAcl: ChangeAcl, ended: () => Promise<void>): Promise<void> {
       const sinceMs = sinceBySpace.get(space.id);
-      if (sinceMs === undefined || settling.has(space.id)) return;
-      settling.add(space.id);
+      if (sinceMs === undefined || underWay.has(space.id)) return;
+      underWay.add(space.id);
       try {
         if (!(await isOver(space, sinceMs, changeAcl)) || !sinceBySpace.has(space.id)) return;
         drop(space.id);
         await ended();
       } finally {
-        settling.delete(space.id);
+        underWay.delete(space.id);
       }
     },
   };

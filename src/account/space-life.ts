@@ -60,13 +60,13 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
 
   /** Brings the row in line with the space's ACL log, and ends the space when the log does. */
   function follow(space: Space): void {
-    settle(space).catch((err: unknown) => {
+    align(space).catch((err: unknown) => {
       log.error("following a space's rights failed", { err, spaceId: space.id });
     });
   }
 
-  async function settle(space: Space): Promise<void> {
-    await spaces.settleRow(space);
+  async function align(space: Space): Promise<void> {
+    await spaces.alignRow(space);
     if (farewells.has(space.id)) await sayFarewell(space);
     else if (!acting.has(space.id)) await endByAcl(space);
   }
@@ -106,7 +106,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
   }
 
   const sayFarewell = (space: Space): Promise<void> =>
-    farewells.settle(space, deps.changeAcl, () => spaces.remove(space.id));
+    farewells.goOn(space, deps.changeAcl, () => spaces.remove(space.id));
 
   /** Ends a space here, and keeps it from being dropped while others have not heard of it. */
   async function endWithFarewell(space: Space, fields: JsonObject): Promise<void> {
@@ -209,7 +209,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     },
     leave,
     /** The same as whenever a space's ACL log has moved; resolves when its row says what the log says. */
-    settle,
+    align,
 
     /** Takes in a space's ACL log that somebody found, from its root on. Undefined when it is not that space's. */
     async begin(spaceId: SpaceId, acl: readonly Uint8Array[]): Promise<Space | undefined> {
@@ -223,7 +223,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       const space = await spaces.openHeld(spaceId);
       const author = space.header.kind === "onetoone" ? {} : { author: accountIdOf(space.header.author) };
       await tech.setSpaceRow(spaceId, { status: "active", ...author });
-      await spaces.settleRow(space);
+      await spaces.alignRow(space);
     },
 
     /** A join came to nothing, or was given up: the space may be joined again. `known`: others need not be notified. */

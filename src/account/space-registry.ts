@@ -20,7 +20,7 @@ import { createSpaceHandles } from "./space-handles.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
 import { mirrorMetadata } from "./space-metadata-mirror.ts";
 import type { SpaceRoots } from "./space-roots.ts";
-import { settleLocalFields } from "./space-row.ts";
+import { alignLocalFields } from "./space-row.ts";
 import { createSpaceRows } from "./space-rows.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
@@ -61,7 +61,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
       writeKnownGenesis(spaceId);
       const space = await deps.openSpace(spaceId);
       mirrorMetadata(space, tech, (err) => log.error("mirroring a space's metadata failed", { err, spaceId }));
-      await settleRow(space);
+      await alignRow(space);
       events.emit("opened", space);
       purgeDeleted(space);
       return {
@@ -86,10 +86,10 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
   }
 
   /** Brings the row in line with the ACL log, and keeps what the account's other devices need to hold the space too. */
-  async function settleRow(space: Space): Promise<void> {
+  async function alignRow(space: Space): Promise<void> {
     const row = tech.spaceRow(space.id);
     if (!row) return;
-    await settleLocalFields(tech, space);
+    await alignLocalFields(tech, space);
     if (row["derived"] !== true && row["spaceType"] !== ONE_TO_ONE_TYPE) await roots.keep(space);
   }
 
@@ -190,7 +190,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
     /** Resolves when a copy that is being removed is gone. */
     whenRemoved: (spaceId: SpaceId): Promise<void> => removals.get(spaceId) ?? Promise.resolve(),
 
-    settleRow,
+    alignRow,
     info: (spaceId: string): SpaceInfo => spaceInfoOf(rows.of(spaceId)),
     rowOf: rows.of,
     knownRow: rows.known,

@@ -8,7 +8,7 @@ import { spaceIndexIn } from "../space/space-index.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 /** Brings what a space's row says, on this device alone, in line with its ACL log. */
-export async function settleLocalFields(tech: TechSpace, space: Space): Promise<void> {
+export async function alignLocalFields(tech: TechSpace, space: Space): Promise<void> {
   const row = tech.spaceRow(space.id);
   if (!row) return;
   const role = space.role();

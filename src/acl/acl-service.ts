@@ -74,7 +74,7 @@ export function createAclService(deps: AclServiceDeps) {
   });
 
   /** Updates what depends on the ACL. */
-  const settle = (merge: AclMerge): AclConsequences | undefined => {
+  const consequencesOf = (merge: AclMerge): AclConsequences | undefined => {
     if (merge.dropped) keys.keep(merge.dropped);
     if (!merge.move) return undefined;
     book.forgetDeadOfFew();
@@ -85,7 +85,7 @@ export function createAclService(deps: AclServiceDeps) {
 
   const merge = (offer: AclOffer, scope: WriteScope) => {
     const result = acl.merge(offer, scope);
-    const consequences = settle(result);
+    const consequences = consequencesOf(result);
     return { result, ...(consequences ? { consequences } : {}) };
   };
 
@@ -111,7 +111,7 @@ export function createAclService(deps: AclServiceDeps) {
     return consequences;
   };
 
-  const takeOffers = createTaking({ acl, keys, move, merge, settle, write: engine.background });
+  const takeOffers = createTaking({ acl, keys, move, merge, consequencesOf, write: engine.background });
 
   for (const record of keys.broken()) acl.alarms.raise({ kind: "key", record });
 

@@ -19,7 +19,7 @@ interface TakingDeps {
   /** Runs a write that does not change the ACL. */
   write<T>(run: () => T): Promise<T>;
   merge(offer: AclOffer, scope: WriteScope): Merged;
-  settle(merge: AclMerge): AclConsequences | undefined;
+  consequencesOf(merge: AclMerge): AclConsequences | undefined;
 }
 
 /**
@@ -32,7 +32,7 @@ const ATTEMPTS = 3;
  * Takes in the offered records in one transaction with one notification. To keep the transaction short, branches are
  * judged beforehand in slices, and a long extension of the log is judged and stored beforehand.
  */
-export function createTaking({ acl, keys, move, write, merge, settle }: TakingDeps) {
+export function createTaking({ acl, keys, move, write, merge, consequencesOf }: TakingDeps) {
   /** One at a time, because there is one place for records ahead of the log. */
   let last: Promise<unknown> = Promise.resolve();
 
@@ -44,7 +44,7 @@ export function createTaking({ acl, keys, move, write, merge, settle }: TakingDe
     move((scope) => {
       const entered = acl.enter(ahead, scope);
       if (!entered) return { result: undefined };
-      const consequences = settle(entered);
+      const consequences = consequencesOf(entered);
       const rest = joined(offers.map((offer) => mergedAhead(offer, ahead) ?? merge(offer, scope)));
       return { ...rest, ...joinedConsequences([consequences, rest.consequences]) };
     });

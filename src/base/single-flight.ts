@@ -6,7 +6,7 @@ export interface SingleFlight {
   run(key: string, work: () => Promise<void>): Promise<void>;
   running(key: string): boolean;
   /** Resolves when everything that runs or waits now has ended, in success or failure. */
-  settled(): Promise<void>;
+  idle(): Promise<void>;
 }
 
 export function createSingleFlight(): SingleFlight {
@@ -30,7 +30,7 @@ export function createSingleFlight(): SingleFlight {
       return next;
     },
     running: (key) => running.has(key),
-    async settled() {
+    async idle() {
       await Promise.allSettled([...running.values(), ...queued.values()]);
     },
   };

@@ -50,9 +50,9 @@ export function createCommits(deps: CommitsDeps) {
 
   /** Every commit, local writes and changes of others alike: the writes of the batch have run and folded what they brought. */
   function commit(makeDurable: () => void): void {
-    verdicts.retakeOf(batch.takeUnsettled()); // what came in decides which changes of a forked writer were accepted
+    verdicts.retakeOf(batch.takeJudgedAnew()); // what came in decides which changes of a forked writer were accepted
     projection.finishBatch(); // records into whose middle something came are folded anew, a slice of them
-    deletions.settleTouched(batch.touched()); // objects are gone, or back, as the deletion log says now
+    deletions.applyTouched(batch.touched()); // objects are gone, or back, as the deletion log says now
     projection.finishBatch();
     reactions.run(); // device-local fields follow
     projection.countLive();

@@ -21,7 +21,7 @@ export interface AclView {
    * Whether this change, now that it is stored, decides which of its forked writer's changes were accepted before a cut-
    * off.
    */
-  settles?(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array }): boolean;
+  decidesCut?(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array }): boolean;
 }
 
 /** What must be brought in line with the ACL once it has moved, in the same transaction. */

@@ -213,7 +213,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     /** The ACL changed: every verdict is taken anew and the records concerned are folded again. Answers how many moved. */
     async recheckVerdicts(): Promise<number> {
       const moved = await queue.enqueue(() => verdicts.retakeAll(), "background", "first");
-      await intake.settled();
+      await intake.idle();
       await refolded();
       return moved;
     },
@@ -284,7 +284,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     async close(): Promise<void> {
       await queue.close();
       erasure.stop();
-      await store.settled();
+      await store.idle();
       store.close();
     },
   };

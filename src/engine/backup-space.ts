@@ -15,7 +15,7 @@ export function backupSpaceOf(own: FileContents): BackupSpace {
     setStates: own.setStates,
     noteSent: (root, sent) => space.engine.write(() => table.setSent(root, sent)),
     noteChecked: (root, atMs) => space.engine.write(() => table.setChecked(root, atMs)),
-    settleInline: own.settleInline,
+    confirmInline: own.confirmInline,
     doubtInline: own.doubtInline,
     doubtAll: own.doubtAll,
     doubt: own.doubt,

@@ -46,7 +46,7 @@ describe("a content that is dropped while others ask for it", () => {
     const plain = new Uint8Array(CHUNK_BYTES + 1_000).map((_, at) => at % 251);
     const received = await keeper.receive(SPACE, new Response(plain).body);
     if (received.kind !== "stored") throw new Error(received.kind);
-    const content = await keeper.settle(SPACE, EPOCH, received);
+    const content = await keeper.seal(SPACE, EPOCH, received);
     store.sources.add({ name: "keeper", mayHave: () => true, get: ({ place }) => keeper.sealed(content, place) });
     const digest = sha256(plain);
     for (let round = 0; round < 150; round++) {

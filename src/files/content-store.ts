@@ -79,7 +79,7 @@ export function createContentStore(deps: ContentStoreDeps) {
      * Seals a received content under its epoch's key and puts it in its place. It is protected from sweeps already, so
      * `release` it once its row is written or given up.
      */
-    async settle(
+    async seal(
       spaceId: SpaceId,
       epoch: { readonly id: Uint8Array; readonly key: Uint8Array },
       received: StoredContent,
@@ -103,7 +103,7 @@ export function createContentStore(deps: ContentStoreDeps) {
       }
       return content;
     },
-    /** Receives a settled content anew, to be sealed under another key. */
+    /** Receives a sealed content anew, to be sealed under another key. */
     async receiveAgain(content: Content, received: StoredContent): Promise<StoredContent> {
       const { path, handle } = await blobs.openTemp(content.spaceId);
       await handle.close();

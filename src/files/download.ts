@@ -120,7 +120,7 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
     const digest = digestAt(above.digests, index % PAGE_DIGESTS);
     const kept = claimed.has(index) ? await verified(index, digest) : undefined;
     if (kept) {
-      settle(index);
+      noteGood(index);
       return kept;
     }
     const sealed = await sources.fetch({ content, place: placeIn(counts, 0, index), digest });
@@ -128,11 +128,11 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
     const plain = openChunk(key, hash, placeIn(counts, 0, index), sealed);
     if (!plain || plain.length !== lengthOf(index)) throw new ContentDamaged("a chunk of the content does not open");
     await writeAll(part, plain, index * CHUNK_BYTES);
-    settle(index);
+    noteGood(index);
     return plain;
   }
 
-  function settle(index: number): void {
+  function noteGood(index: number): void {
     if (good.has(index)) return;
     good.set(index);
     present++;

@@ -63,7 +63,7 @@ function parseJson(bytes: Uint8Array): unknown {
     throw svcError("request.schema", { path: "", expected }, `The body takes ${expected}`);
   }
   if (mayHoldProto(text)) refuseNestedProto(value, "", true);
-  if (ODD_NUMBER.test(text)) settleNumbers(value, "");
+  if (ODD_NUMBER.test(text)) checkNumbers(value, "");
   return value;
 }
 
@@ -100,7 +100,7 @@ const ODD_NUMBER = /[:,[\s]-0|\d[eE][+-]?\d{2}|\d{200}/;
  * Refuses numbers beyond a double, which no record can hold and JSON would write as null. Replaces minus zero by zero in
  * place, because JSON writes it as zero: what is read back then equals what was sent.
  */
-function settleNumbers(value: unknown, path: string): void {
+function checkNumbers(value: unknown, path: string): void {
   if (typeof value === "number" && !Number.isFinite(value)) {
     const expected = `a number from -${Number.MAX_VALUE} to ${Number.MAX_VALUE}`;
     throw svcError("request.schema", { path, expected }, `${path} must be ${expected}`);
@@ -110,6 +110,6 @@ function settleNumbers(value: unknown, path: string): void {
   for (const key of Object.keys(parts)) {
     const part = parts[key];
     if (part === 0) parts[key] = 0;
-    else settleNumbers(part, Array.isArray(value) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`);
+    else checkNumbers(part, Array.isArray(value) ? `${path}[${key}]` : path === "" ? key : `${path}.${key}`);
   }
 }

@@ -125,7 +125,7 @@ export class Multiplex implements StreamOutlet {
     this.waiting.clear();
     for (const carried of this.carriedById.values()) {
       if (carried.subscription && carried.open) carried.subscription.close(reason);
-      else this.settle(carried, encodeFrame("closed", { reason }));
+      else this.finish(carried, encodeFrame("closed", { reason }));
     }
   }
 
@@ -163,7 +163,7 @@ export class Multiplex implements StreamOutlet {
     const response = await this.deps.inner.open(asked, { carry: (source) => this.start(carried, source) }, gone.signal);
     if (carried.verdict || this.carriedById.get(asked.id) !== carried) return;
     if (!carried.subscription || !response.ok) {
-      this.settle(carried, encodeFrameText("error", await response.text()));
+      this.finish(carried, encodeFrameText("error", await response.text()));
       return;
     }
     carried.open = true;
@@ -188,7 +188,7 @@ export class Multiplex implements StreamOutlet {
   }
 
   /** Ends a subscription that has not begun, with a frame of its own. */
-  private settle(carried: Carried, verdict: Uint8Array): void {
+  private finish(carried: Carried, verdict: Uint8Array): void {
     carried.verdict = verdict;
     carried.gone.abort();
     carried.subscription?.stop();

@@ -87,10 +87,10 @@ export function createDeliveryWorker(deps: WorkerDeps) {
   const bring = async (delivery: Delivery): Promise<void> => {
     const device = await state.deviceOf(delivery.account, delivery.device);
     const provider = device && deps.providers[device.platform];
-    if (!device || !provider) return state.settle(delivery); // the device was revoked or replaced, or no provider serves it
+    if (!device || !provider) return state.finish(delivery); // the device was revoked or replaced, or no provider serves it
     if (clock.nowMs() > delivery.expiresMs) {
       log.warn("a notification was given up: its provider did not take it for an hour", { provider: provider.name });
-      return state.settle(delivery);
+      return state.finish(delivery);
     }
     const lane = laneOf(provider);
     const waitMs = lane.waitMs();
@@ -114,13 +114,13 @@ export function createDeliveryWorker(deps: WorkerDeps) {
         deps.guard.accepted();
         if (outcome.sandbox !== undefined && outcome.sandbox !== (device.sandbox ?? false))
           await state.putDevice({ ...device, sandbox: outcome.sandbox });
-        return state.settle(delivery);
+        return state.finish(delivery);
       case "dead":
         await prune(device, outcome, provider);
-        return state.settle(delivery);
+        return state.finish(delivery);
       case "refused":
         log.warn("a provider refused a notification", { provider: provider.name, reason: outcome.reason });
-        return state.settle(delivery);
+        return state.finish(delivery);
       case "later": {
         const delayMs = outcome.delayMs ?? backoffMs(delivery.attempts);
         log.debug("a provider takes a notification later", {

@@ -49,7 +49,7 @@ export async function createNatsState(options: NatsStateOptions): Promise<PushSt
     takeDue: due.take,
     nextDueMs: async () => due.nextDueMs(),
     defer: (delivery, dueMs) => due.put({ ...delivery, dueMs, attempts: delivery.attempts + 1 }),
-    settle: (delivery) => due.drop(delivery.id),
+    finish: (delivery) => due.drop(delivery.id),
     pending: async () => due.size(),
     sweep: async () => {},
     async close() {

@@ -39,7 +39,7 @@ export function createSqliteState(path: string): PushState {
         dueMs,
         JSON.stringify({ ...delivery, dueMs, attempts: delivery.attempts + 1 } satisfies Delivery),
       ),
-    settle: async (delivery) => store.dropDelivery(delivery.id),
+    finish: async (delivery) => store.dropDelivery(delivery.id),
     pending: async () => store.deliveryCount(),
     sweep: async (nowMs) => store.forgetSpent(nowMs),
     close: async () => store.close(),

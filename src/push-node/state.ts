@@ -62,7 +62,8 @@ export interface PushState {
   /** When the next delivery is due; undefined while there is none. */
   nextDueMs(): Promise<number | undefined>;
   defer(delivery: Delivery, dueMs: number): Promise<void>;
-  settle(delivery: Delivery): Promise<void>;
+  /** A delivery was made, or is made no more. */
+  finish(delivery: Delivery): Promise<void>;
   pending(): Promise<number>;
   /** Forgets expired names. */
   sweep(nowMs: number): Promise<void>;

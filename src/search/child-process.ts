@@ -102,8 +102,8 @@ export function createChildClient<Request extends object, Report extends { reado
   const take = (one: Running, message: ChildAnswer | Report): void => {
     stayAwake();
     if (isLog(message)) log[message.level](message.message, message.fields);
-    else if (isReply(message)) settle(one, message.id)?.resolve(message.result as never);
-    else if (isFailure(message)) settle(one, message.id)?.reject(errorOf(message));
+    else if (isReply(message)) takeWaiting(one, message.id)?.resolve(message.result as never);
+    else if (isFailure(message)) takeWaiting(one, message.id)?.reject(errorOf(message));
     else deps.onReport?.(message as Report);
   };
 
@@ -168,7 +168,7 @@ export function createChildClient<Request extends object, Report extends { reado
   };
 }
 
-function settle(one: Running, id: number): Waiting | undefined {
+function takeWaiting(one: Running, id: number): Waiting | undefined {
   const found = one.waiting.get(id);
   one.waiting.delete(id);
   return found;

@@ -26,7 +26,7 @@ const MAX_OPEN = 16;
 const TURN_MS = 500;
 /** An index that nobody used for this long is closed; the space's database is closed as soon as there is nothing to do. */
 const IDLE_MS = 20_000;
-const SETTLE_MS = 1_500;
+const LOG_REST_MS = 1_500;
 const RETRY_MS = 5_000;
 /** How often the progress of longer work is reported. */
 const REPORT_MS = 300;
@@ -37,7 +37,7 @@ interface OpenIndex {
   readonly index: SpaceIndex;
   usedAt: number;
   /** Something was written: the file's write-ahead log has to be emptied when there is time. */
-  unsettled: boolean;
+  logDue: boolean;
 }
 
 /** An index that has to be brought in step with its space. */
@@ -78,7 +78,7 @@ function indexAt(place: IndexPlace): OpenIndex {
       message: "the search index is made anew",
       fields: { spaceId: place.spaceId, reason: index.reason },
     });
-  const one = { index, usedAt: performance.now(), unsettled: false };
+  const one = { index, usedAt: performance.now(), logDue: false };
   open.set(place.spaceId, one);
   return one;
 }
@@ -101,16 +101,16 @@ function closeIndex(spaceId: string, one: OpenIndex): void {
   try {
     one.index.close();
   } catch (error) {
-    tellUnsettled(one.index.place, error);
+    tellFault(one.index.place, error);
   }
 }
 
-function tellUnsettled(place: IndexPlace, error: unknown): void {
+function tellFault(place: IndexPlace, error: unknown): void {
   if (mendDamage(place, error)) return;
   tell({
     kind: "log",
     level: "warn",
-    message: "an index could not be settled",
+    message: "an index could not be put in order",
     fields: { spaceId: place.spaceId, err: describe(error) },
   });
 }
@@ -185,7 +185,7 @@ function step(task: Task): boolean {
       task.reportedAt = performance.now();
     }
     const isMore = one.index.step(SLICE_MS);
-    one.unsettled = true;
+    one.logDue = true;
     one.usedAt = performance.now();
     if (!isMore || one.usedAt - task.reportedAt > REPORT_MS) report(one.index, task, !isMore);
     return isMore;
@@ -222,12 +222,12 @@ function rest(): void {
     if (queue.has(spaceId) || current?.place.spaceId === spaceId) continue;
     const idleMs = now - one.usedAt;
     try {
-      if (one.unsettled && idleMs > SETTLE_MS) {
-        one.unsettled = !one.index.settleFiles();
-        if (!one.unsettled) one.index.releaseSource();
+      if (one.logDue && idleMs > LOG_REST_MS) {
+        one.logDue = !one.index.dropDeleted();
+        if (!one.logDue) one.index.releaseSource();
       }
     } catch (error) {
-      tellUnsettled(one.index.place, error);
+      tellFault(one.index.place, error);
     }
     if (idleMs > IDLE_MS && open.get(spaceId) === one) closeIndex(spaceId, one);
   }
@@ -242,7 +242,7 @@ function answer(request: Exclude<IndexRequest, { kind: "check" }>): unknown {
     case "search": {
       const one = indexAt(place);
       const answered = one.index.search(request.query, request.side, request.config);
-      one.unsettled = true;
+      one.logDue = true;
       if (answered.incomplete) enqueue(place, request.config);
       return answered;
     }
@@ -280,7 +280,7 @@ function answer(request: Exclude<IndexRequest, { kind: "check" }>): unknown {
 /** Returns an index that is about to be written to. */
 function touched(place: IndexPlace): OpenIndex {
   const one = indexAt(place);
-  one.unsettled = true;
+  one.logDue = true;
   return one;
 }
 
@@ -308,7 +308,7 @@ async function check({ place }: IndexRequest): Promise<boolean> {
   } finally {
     begun.return();
     const one = open.get(place.spaceId);
-    if (one) one.unsettled = true; // the log could not be emptied of what was written meanwhile
+    if (one) one.logDue = true; // the log could not be emptied of what was written meanwhile
   }
 }
 

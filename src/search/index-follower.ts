@@ -212,7 +212,7 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
   load();
   return {
     /** Checks that the index belongs to the current space database. Where it does not, begins anew and returns the reason. */
-    settle(): string | undefined {
+    bind(): string | undefined {
       const reason = verify();
       if (reason !== undefined)
         store.transaction(() => {

@@ -38,7 +38,7 @@ export function openSpaceIndex(place: IndexPlace) {
   };
   const { store, rebuild } = openIndexStore(place.index, { cut: cutText, fingerprint: cutFingerprint() });
   const follower = openFollower(store, sourceOf);
-  const anew = follower.settle();
+  const anew = follower.bind();
   let vectors: Vectors = {};
   let pruneDue = rebuild !== undefined || store.meta(PRUNE_DUE) === "1";
 
@@ -74,12 +74,12 @@ export function openSpaceIndex(place: IndexPlace) {
     /**
      * Removes deleted content from the files, and drops vectors of texts that no unit has any more. Returns whether all is done.
      */
-    settleFiles(): boolean {
+    dropDeleted(): boolean {
       pruneDue ||= follower.hasDropped();
       const isDue = pruneDue && follower.isWhole();
       if (isDue) pruneDue = !store.transaction(() => store.pruneEmbeddings());
       if (isDue && !pruneDue && store.meta(PRUNE_DUE) === "1") store.putMeta(PRUNE_DUE, "0");
-      store.settleFiles();
+      store.emptyLog();
       return !(isDue && pruneDue);
     },
     /** Closes the space's database; it is opened again when it is needed. */

@@ -143,7 +143,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     onRepair: deps.onRepair,
   });
   const opened = engine;
-  if (acl.isUnsettled()) settleAcl(opened, acl, deps);
+  if (acl.isSnapshotDue()) keepAclSnapshot(opened, acl, deps);
   const parts: ReplicaSource = {
     id: spaceId,
     acl,
@@ -158,7 +158,7 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
 }
 
 /** This makes the next opening quick; the space is in use meanwhile. */
-function settleAcl(engine: ChangeEngine, acl: AclLog, { onFailure }: OpenSpaceDeps): void {
+function keepAclSnapshot(engine: ChangeEngine, acl: AclLog, { onFailure }: OpenSpaceDeps): void {
   engine.moveAcl((scope) => ({ result: acl.keepSnapshot(scope) })).catch((error: unknown) => onFailure?.(error));
 }
 

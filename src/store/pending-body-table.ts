@@ -132,7 +132,7 @@ export function createPendingBodyTable(db: Database) {
     /** Notes that a round with a peer passed without bringing what is missing; no more than `patience` rounds are counted. */
     age: (patience: number): void => void age.run(patience),
     /** Stops missing the bodies of an object that was deleted. */
-    settle(objectNo: number): void {
+    dropOfObject(objectNo: number): void {
       revision++;
       dropBodies.run(objectNo);
     },

@@ -117,7 +117,7 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     reindex: (table: string) => db.exec(`REINDEX ${table}`),
     committed: wal.committed,
     /** Resolves when the database may be closed, because no other connection has its file open. */
-    settled: wal.settled,
+    idle: wal.idle,
     close(): void {
       db.exec("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)");
       db.close();

@@ -209,13 +209,13 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     /** Notes that a change that still waits here is kept there; it is counted once it is stored. */
     confirmEarly: (target: ReplicaTarget, id: Uint8Array) => void early.add(target, id),
     /** Counts the changes that were confirmed while they waited and have been stored since. */
-    settleEarly(target: ReplicaTarget): void {
-      const settled = early.stored(target);
-      if (settled.length === 0) return;
-      for (const { id } of settled) early.drop(target, id);
+    countEarly(target: ReplicaTarget): void {
+      const stored = early.stored(target);
+      if (stored.length === 0) return;
+      for (const { id } of stored) early.drop(target, id);
       confirm(
         target,
-        settled.map(({ no }) => no),
+        stored.map(({ no }) => no),
       );
     },
     /**

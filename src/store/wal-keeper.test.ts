@@ -71,12 +71,12 @@ test("[store] under constant writes the log is copied beside the writer and begi
     if (log < last) restarts++;
     last = log;
     // On a machine that has no time for the thread the writer would get to where COMMIT copies.
-    if (log > BACKSTOP_FRAMES - 1_000) await kept.keeper.settled();
+    if (log > BACKSTOP_FRAMES - 1_000) await kept.keeper.idle();
   }
   expect(restarts).toBe(3);
   expect(counted.passes).toBeGreaterThanOrEqual(restarts);
   expect(logBytes(path)).toBeLessThan(BACKSTOP_FRAMES * (PAGE + 24));
-  await kept.keeper.settled();
+  await kept.keeper.idle();
   kept.db.close();
   const again = openReader(path);
   expect(countIn(again)).toBe(kept.rows());
@@ -93,7 +93,7 @@ test("[store] a reader's older state stays whole, and the log begins anew once i
   reader.exec("BEGIN");
   expect(countIn(reader)).toBe(1);
   while (position(kept.db).log < LONG_LOG) await kept.write(100);
-  await kept.keeper.settled();
+  await kept.keeper.idle();
   expect(countIn(reader)).toBe(1);
   expect(position(kept.db).log).toBeGreaterThanOrEqual(LONG_LOG);
   reader.exec("COMMIT");
@@ -102,7 +102,7 @@ test("[store] a reader's older state stays whole, and the log begins anew once i
   expect(position(kept.db).log).toBeLessThan(LONG_LOG);
   expect(countIn(reader)).toBe(kept.rows());
   reader.close();
-  await kept.keeper.settled();
+  await kept.keeper.idle();
   expect(kept.faults).toEqual([]);
   kept.db.close();
 });
@@ -113,7 +113,7 @@ test("[store] a database that is closed while its log is copied is let go of by 
   const counted = countedPasses();
   const kept = openKept(path, counted);
   while (counted.passes === 0) await kept.write(100);
-  await kept.keeper.settled();
+  await kept.keeper.idle();
   kept.db.close();
   // The last connection takes the log away with it.
   expect(existsSync(`${path}-wal`)).toBe(false);
@@ -137,7 +137,7 @@ test("[store] a read of the writer's own connection puts a checkpoint off, and f
   const deadline = Date.now() + 60_000;
   while (position(kept.db).log >= log && Date.now() < deadline) await kept.write(100);
   expect(position(kept.db).log).toBeLessThan(log);
-  await kept.keeper.settled();
+  await kept.keeper.idle();
   expect(kept.faults).toEqual([]);
   kept.db.close();
 });

@@ -31,10 +31,10 @@ export interface WalKeeper {
   /** Must be called after each commit. Never throws. */
   committed(): void;
   /** Resolves when no copying is under way that has the database's file open. */
-  settled(): Promise<void>;
+  idle(): Promise<void>;
 }
 
-const UNKEPT: WalKeeper = { committed: () => {}, settled: () => Promise.resolve() };
+const UNKEPT: WalKeeper = { committed: () => {}, idle: () => Promise.resolve() };
 
 /**
  * Another connection copies, on a thread of its own, while this connection goes on writing; `db` only copies the few frames that
@@ -93,7 +93,7 @@ export function createWalKeeper(db: Database, path: string, copying: WalCopying 
         onFault(error);
       }
     },
-    settled: () => running ?? Promise.resolve(),
+    idle: () => running ?? Promise.resolve(),
   };
 }
 

@@ -127,7 +127,7 @@ export function createRoundScheduler(deps: RoundSchedulerDeps) {
     /** Resolves when all rounds that had begun have ended. */
     async ended(): Promise<void> {
       await all;
-      await rounds.settled();
+      await rounds.idle();
     },
   };
 }

@@ -143,7 +143,7 @@ function fillVectors(): void {
       kept += pending.length;
     }
   });
-  store.settleFiles();
+  store.emptyLog();
   console.log(`vectors ${Math.round(kept / (ms / 1_000))}/s of the processor`);
 }
 

@@ -186,7 +186,7 @@ describe("chunks of files on the LAN", () => {
     });
     const received = await store.receive(shared, new Response(new Uint8Array(CHUNK_BYTES + 1_000).fill(5)).body);
     if (received.kind !== "stored") throw new Error(received.kind);
-    content = await store.settle(shared, { id: new Uint8Array(32), key: new Uint8Array(32).fill(2) }, received);
+    content = await store.seal(shared, { id: new Uint8Array(32), key: new Uint8Array(32).fill(2) }, received);
     whole = (await store.manifest(content))!;
   });
   afterAll(async () => {

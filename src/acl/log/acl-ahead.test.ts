@@ -64,7 +64,7 @@ describe("a long log", () => {
         expect(stateText(one.space.acl.state)).toBe(stateText(world.state));
         await one.reopen();
         expect(stateText(one.space.acl.state)).toBe(stateText(world.state));
-        expect(one.space.acl.isUnsettled()).toBe(false);
+        expect(one.space.acl.isSnapshotDue()).toBe(false);
         expect(one.chain()).toEqual(chainOf(world));
       });
     });

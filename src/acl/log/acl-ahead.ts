@@ -8,7 +8,7 @@ import { StoredRecord } from "../record/stored-record.ts";
 import { encodingAclSnapshot } from "../reducer/acl-snapshot.ts";
 import { type AclApplied, applyAclRecord } from "../reducer/reducer.ts";
 import { type AclState, copyAclState } from "../reducer/state.ts";
-import { isUnsettled, type StoredLog } from "./stored-log.ts";
+import { isSnapshotDue, type StoredLog } from "./stored-log.ts";
 
 /**
  * Up to this many records are judged and stored in the write that takes them. When there are more, those that follow the
@@ -57,9 +57,9 @@ export function createAclAhead({ aclAhead, addAclRecord }: SpaceStore, header: S
       applied.push({ named: one.named, cut: one.cut });
       records.push(new StoredRecord(record.id, record.bytes, record));
     }
-    const isKept = isUnsettled({ ...log, records });
+    const isKept = isSnapshotDue({ ...log, records });
     const snapshot = isKept ? yield* encodingAclSnapshot(state, records) : undefined;
-    return { log: { state, records, settled: isKept ? records.length : log.settled }, applied, faults, snapshot };
+    return { log: { state, records, judged: isKept ? records.length : log.judged }, applied, faults, snapshot };
   }
 
   return {

@@ -25,7 +25,7 @@ import { createAlarms } from "./alarms.ts";
 import { createLogBranches } from "./log-branches.ts";
 import type { AclOffer } from "./offered-records.ts";
 import { createPendingRecords } from "./pending.ts";
-import { isUnsettled, loadAclLog, putSnapshot, settleLog } from "./stored-log.ts";
+import { isSnapshotDue, loadAclLog, putSnapshot, withSnapshot } from "./stored-log.ts";
 
 /** What the records just taken in mean for the changes of the space. */
 export interface AclMove {
@@ -94,7 +94,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   /** Writes what is written once, however many records came. */
   const pin = (scope: WriteScope): void => {
     store.putMeta(HEAD_KEY, log.state.head!);
-    if (isUnsettled(log)) keepSnapshot(scope);
+    if (isSnapshotDue(log)) keepSnapshot(scope);
   };
 
   const keepSnapshot = (scope: WriteScope): void => {
@@ -102,7 +102,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     scope.onRollback(() => {
       log = before;
     });
-    log = settleLog(store, log);
+    log = withSnapshot(store, log);
   };
 
   const moveOf = (applied: AclAhead["applied"]): AclMove => {
@@ -129,7 +129,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       applied.push(one);
     }
     pin(scope);
-    settle();
+    dropPlaced();
     return { kind: "extended", taken: applied.length, move: moveOf(applied) };
   };
 
@@ -143,13 +143,13 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     if (judged.snapshot) putSnapshot(store, judged.snapshot);
     log = judged.log;
     pin(scope);
-    settle();
+    dropPlaced();
     return { kind: "extended", taken: judged.applied.length, move: moveOf(judged.applied) };
   };
 
   /** Drops pending records that have now taken effect or found their place. */
-  const settle = (): void => {
-    pending.settle(log.state);
+  const dropPlaced = (): void => {
+    pending.dropEffective(log.state);
     for (const id of store.unplacedRecords.ids()) {
       if (!log.state.positions.has(bytesToHex(id))) continue;
       store.unplacedRecords.drop(id);
@@ -182,7 +182,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     const cut = [state, candidate].flatMap((one) => accountsCutAfter(one, at));
     replaceFrom(at + 1, theirs, candidate, scope);
     for (const record of ours) pending.put(record, clock.nowMs(), true);
-    settle();
+    dropPlaced();
     const named = [...candidate.positions.keys()].flatMap((name) =>
       isPlacedBy(state, name, at) ? [] : [Buffer.from(name, "hex")],
     );
@@ -198,8 +198,8 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     store.cutAclRecords(pos);
     for (const [index, record] of theirs.entries()) store.addAclRecord(pos + index, record.id, record.bytes);
     const taken = theirs.map((record) => new StoredRecord(record.id, record.bytes, record));
-    const settled = log.settled <= pos ? log.settled : 0;
-    log = { state: candidate, records: [...log.records.slice(0, pos), ...taken], settled };
+    const judged = log.judged <= pos ? log.judged : 0;
+    log = { state: candidate, records: [...log.records.slice(0, pos), ...taken], judged };
     pin(scope);
   };
 
@@ -217,7 +217,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       );
     },
     knows: (author) => log.state.members.has(bytesToHex(author)),
-    settles: (change) => judge.settles(cutsOf(change.author), change),
+    decidesCut: (change) => judge.decidesCut(cutsOf(change.author), change),
   };
 
   return {
@@ -287,7 +287,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     },
 
     /** Whether opening the space again would take long despite the snapshot that is kept. */
-    isUnsettled: (): boolean => isUnsettled(log),
+    isSnapshotDue: (): boolean => isSnapshotDue(log),
     /** Keeps a snapshot of the log, in a write of the commit queue, so that opening the space again is quick. */
     keepSnapshot,
   };

@@ -30,7 +30,7 @@ export function createAlarms(store: SpaceStore) {
       store.putMeta(KEY, utf8ToBytes(JSON.stringify([alarm, ...known].slice(0, MAX_ALARMS))));
       return true;
     },
-    /** Ends an alarm whose cause is settled. */
+    /** Ends an alarm whose cause is gone. */
     end(alarm: AclAlarm): void {
       const left = list().filter((one) => one.kind !== alarm.kind || one.record !== alarm.record);
       store.putMeta(KEY, utf8ToBytes(JSON.stringify(left)));

@@ -38,7 +38,7 @@ function judgeOf({ header, state, records }: AclWorld) {
     },
   } as SpaceHeader;
   const nothingKept = { meta: () => undefined } as unknown as SpaceStore;
-  const log = { state, records: records.map((one) => new StoredRecord(one.id, one.bytes, one)), settled: 0 };
+  const log = { state, records: records.map((one) => new StoredRecord(one.id, one.bytes, one)), judged: 0 };
   return { judge: createBranchJudge(nothingKept, counted), log, applied: () => applied };
 }
 

@@ -104,7 +104,7 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
       if (row) drop(row);
     },
     /** Drops pending records that have taken effect. */
-    settle(state: AclState): void {
+    dropEffective(state: AclState): void {
       for (const row of table.waiting()) {
         const name = bytesToHex(row.id);
         if (state.positions.has(name) || state.sequenced.has(name)) drop(row);

@@ -22,7 +22,7 @@ export interface StoredLog {
   readonly state: AclState;
   readonly records: StoredRecord[];
   /** The first records, this many, need not be judged when the log is opened again. */
-  readonly settled: number;
+  readonly judged: number;
 }
 
 const SNAPSHOT_KEY = "acl-snapshot";
@@ -41,15 +41,15 @@ export function loadAclLog(store: SpaceStore, header: SpaceHeader): StoredLog {
     if (!equalBytes(sha256(bytes), id)) throw new AclDamagedError(`${store.path}: ACL record ${pos} was damaged`);
   const kept = keptState(store, records);
   const state = kept ?? emptyAcl();
-  const settled = state.clocks.length;
-  for (let pos = settled; pos < records.length; pos++) {
+  const judged = state.clocks.length;
+  for (let pos = judged; pos < records.length; pos++) {
     const { id, bytes } = records[pos]!;
     const record = decodeAclRecord(bytes);
     const fault = record ? faultOf(state, record, header) : refusal("acl.record_malformed");
     if (fault) throw new AclDamagedError(`${store.path}: ACL record ${pos}: ${refusalText(fault)}`);
     records[pos] = new StoredRecord(id, bytes, record!);
   }
-  return { state, records, settled };
+  return { state, records, judged };
 }
 
 /** Yields the state after the first `count` records of a log, in a copy of its own; one record per step. */
@@ -80,14 +80,14 @@ function keptState(store: SpaceStore, records: readonly StoredRecord[]): AclStat
 }
 
 /** Whether opening this log again would take long. */
-export function isUnsettled({ records, settled }: StoredLog): boolean {
-  return records.length - settled >= Math.max(JUDGED_RECORDS, records.length >> 4);
+export function isSnapshotDue({ records, judged }: StoredLog): boolean {
+  return records.length - judged >= Math.max(JUDGED_RECORDS, records.length >> 4);
 }
 
 /** Keeps a snapshot of the log, in a write of the commit queue. */
-export function settleLog(store: SpaceStore, log: StoredLog): StoredLog {
+export function withSnapshot(store: SpaceStore, log: StoredLog): StoredLog {
   putSnapshot(store, encodeAclSnapshot(log.state, log.records));
-  return { ...log, settled: log.records.length };
+  return { ...log, judged: log.records.length };
 }
 
 /** Stores the snapshot beside its log. */

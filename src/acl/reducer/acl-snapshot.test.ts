@@ -5,7 +5,7 @@ import { type AclWorld, createAccount, createAclWorld, stateText } from "../../.
 import { writeGenesis } from "../../space/space.ts";
 import { openSpaceStore, type SpaceStore } from "../../store/space-store.ts";
 import { addAccounts } from "../compose/actions.ts";
-import { isUnsettled, loadAclLog, settleLog } from "../log/stored-log.ts";
+import { isSnapshotDue, loadAclLog, withSnapshot } from "../log/stored-log.ts";
 import { decodeAclRecord, encodeAclRecord } from "../record/record.ts";
 import { StoredRecord } from "../record/stored-record.ts";
 import { decodeAclSnapshot, encodeAclSnapshot } from "./acl-snapshot.ts";
@@ -52,8 +52,8 @@ test("[ACL-5] what was judged once is not judged again when the space is opened,
     const records = world.records.map(({ id, bytes }) => new StoredRecord(id, bytes));
     world.state.head = world.records.at(-1)!.id;
     store.putMeta(SNAPSHOT, encodeAclSnapshot(world.state, records));
-    const { state, settled } = loadAclLog(store, world.header);
-    expect(settled).toBe(4);
+    const { state, judged } = loadAclLog(store, world.header);
+    expect(judged).toBe(4);
     expect(state.head).toEqual(world.state.head);
   } finally {
     store.close();
@@ -111,13 +111,13 @@ test("[ACL-2] what comes behind a snapshot is judged from it as from the whole l
   const store = storeOf(dir.path, world);
   try {
     let log = loadAclLog(store, world.header);
-    log = settleLog(store, log);
+    log = withSnapshot(store, log);
     const known = world.records.length;
     world.act(member, (context) => addAccounts(context, [{ identity: createAccount().id, permission: "reader" }]));
     speak(world, 2);
     for (const [pos, { id, bytes }] of world.records.entries()) if (pos >= known) store.addAclRecord(pos, id, bytes);
     const again = loadAclLog(store, world.header);
-    expect([again.settled, again.records.length]).toEqual([known, world.records.length]);
+    expect([again.judged, again.records.length]).toEqual([known, world.records.length]);
     expect(stateText(again.state)).toBe(stateText(world.state));
     const stranger = createAccount();
     const draft = { space: again.state.space!, prev: again.state.head!, time: 1, clock: 0 };
@@ -140,13 +140,13 @@ test("[ACL-5] a long log is kept with what it says as it comes in, and one that 
   const text = stateText(device.space.acl.state);
   expect(text).toBe(stateText(world.state));
 
-  const settledOf = () => loadAclLog(device.space.engine.store, device.space.header).settled;
-  expect(settledOf()).toBe(601);
+  const judgedOf = () => loadAclLog(device.space.engine.store, device.space.header).judged;
+  expect(judgedOf()).toBe(601);
   device.space.engine.store.dropMeta(SNAPSHOT);
-  expect(isUnsettled(loadAclLog(device.space.engine.store, device.space.header))).toBe(true);
+  expect(isSnapshotDue(loadAclLog(device.space.engine.store, device.space.header))).toBe(true);
   await device.reopen();
   await device.write("a", "1"); // runs after what opening put into the queue
-  expect(settledOf()).toBe(701);
+  expect(judgedOf()).toBe(701);
   await device.reopen();
   expect(stateText(device.space.acl.state)).toBe(text);
   expect(device.space.acl.records().map(({ record }) => record.id)).toEqual(world.records.map(({ id }) => id));

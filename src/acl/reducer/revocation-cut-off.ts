@@ -108,7 +108,7 @@ export function createCutJudge(changes: ChangeTable) {
       cuts.some((cut) => cut.pos > pos && !accepts(cut, change)),
 
     /** Whether this change shows which of a forked writer's changes had been accepted. */
-    settles(cuts: readonly Cut[], change: ChangePlace): boolean {
+    decidesCut(cuts: readonly Cut[], change: ChangePlace): boolean {
       if (!cuts.some((cut) => cut.cutOffs.some(({ id }) => equalBytes(id, change.id)))) return false;
       const writer = changes.writer(change.author, change.writer);
       return !!writer && changes.countOfWriter(writer.no) > change.seq;

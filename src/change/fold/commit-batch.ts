@@ -36,7 +36,7 @@ export type OpenBatch = ReturnType<typeof createOpenBatch>;
 export function createOpenBatch() {
   let current = emptyBatch();
   /** Authors (hex) whose changes are judged anew before the commit. */
-  let unsettled = new Set<string>();
+  let judgedAnew = new Set<string>();
   return {
     touched: (): readonly TouchedRecord[] => current.touched,
     /** A record that is live neither before nor after is no news. */
@@ -59,17 +59,17 @@ export function createOpenBatch() {
       };
     },
     /** A change came in that tells which of its writer's changes were accepted: they are judged anew. */
-    unsettle: (author: Uint8Array): void => void unsettled.add(bytesToHex(author)),
-    takeUnsettled(): ReadonlySet<string> {
-      const taken = unsettled;
-      if (taken.size > 0) unsettled = new Set();
+    judgeAnew: (author: Uint8Array): void => void judgedAnew.add(bytesToHex(author)),
+    takeJudgedAnew(): ReadonlySet<string> {
+      const taken = judgedAnew;
+      if (taken.size > 0) judgedAnew = new Set();
       return taken;
     },
     /** The batch as it is; the next one begins. */
     take(): CommitBatch {
       const done = current;
       current = emptyBatch();
-      unsettled = new Set();
+      judgedAnew = new Set();
       return done;
     },
   };

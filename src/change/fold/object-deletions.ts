@@ -68,14 +68,14 @@ export function createObjectDeletions({
   };
 
   /** Brings an object in step with its entry in the deletion log, present or not. */
-  const settle = (object: ObjectEntry): void => {
+  const apply = (object: ObjectEntry): void => {
     if (!isDeletable(object)) return;
     const deletion = deletionOf(object);
     if (deletion) {
       if (!object.deleted) {
         time.pass();
         objects.setDeleted(object, true, time.nowMs());
-        store.pendingBodies.settle(object.no);
+        store.pendingBodies.dropOfObject(object.no);
         store.dirtyRows.dropOfObject(object.no);
         tearDownDue = true;
       }
@@ -134,18 +134,18 @@ export function createObjectDeletions({
   };
 
   return {
-    settle,
+    apply,
     deletionOf,
 
     /** The same for every object whose entry a batch has touched. */
-    settleTouched(touched: readonly TouchedRecord[]): void {
+    applyTouched(touched: readonly TouchedRecord[]): void {
       const holder = logObject();
       if (!holder) return;
       for (const { dataset, object: of, recordId } of [...touched]) {
         if (dataset !== DELETIONS_DATASET || of !== holder.idText) continue;
         const id = digestOfCid(recordId);
         const object = id && objects.byId(id);
-        if (object) settle(object);
+        if (object) apply(object);
       }
     },
 

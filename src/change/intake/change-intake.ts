@@ -169,7 +169,7 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
   };
 
   /** Resolves when every change that was unblocked has been tried. */
-  const settled = (): Promise<void> => {
+  const idle = (): Promise<void> => {
     if (!unblocked.due()) return Promise.resolve();
     const waiter = Promise.withResolvers<void>();
     waiters.push(waiter);
@@ -181,12 +181,12 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
   restart();
 
   return {
-    settled,
+    idle,
     /** One verdict each. When it resolves, all are durable and the changes that waited for them have been tried. */
     async take(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {
       const verdicts: IngestVerdict[] = [];
       for (let at = 0; at < many.length; at += AHEAD) verdicts.push(...(await takePart(many.slice(at, at + AHEAD))));
-      await settled();
+      await idle();
       return verdicts;
     },
   };

@@ -40,8 +40,8 @@ interface IngestDeps {
   spaceId: SpaceId;
   store: SpaceStore;
   unblocked: Unblocked;
-  batch: Pick<OpenBatch, "unsettle">;
-  deletions: Pick<ObjectDeletions, "settle">;
+  batch: Pick<OpenBatch, "judgeAnew">;
+  deletions: Pick<ObjectDeletions, "apply">;
   log: ChangeLog;
   objects: ObjectCache;
   projection: Projection;
@@ -151,9 +151,9 @@ export function createIngest(deps: IngestDeps) {
     const created = objects.insert(id, bytes, header.author, header.time);
     scope.onRollback(() => objects.forget(created));
     log.append({ ...entryOf(change, place), bytes, datasetNo: 0 }, created, writer, scope);
-    deps.deletions.settle(created); // it may be in the deletion log already
+    deps.deletions.apply(created); // it may be in the deletion log already
     parked.drop(id);
-    noteSettled(change);
+    noteDecisive(change);
     return { kind: "stored", counts: place.counts };
   };
 
@@ -186,7 +186,7 @@ export function createIngest(deps: IngestDeps) {
     if ("body" in content && !isDropped) fold({ change: folding, parents, author: header.author, object, ...content });
     else projection.notePendingBody(folding, parents, object);
     parked.drop(id);
-    noteSettled(change);
+    noteDecisive(change);
     if (!("broken" in content)) return { kind: "stored", counts };
     // It is in the graph, since stubs are, and does nothing on any device. Debug shows it.
     quarantine(id, content.broken, bytes);
@@ -201,7 +201,7 @@ export function createIngest(deps: IngestDeps) {
     for (const id of header.prev ? [...header.parents, header.prev] : header.parents) {
       const waiting = changes.byId(id) ? undefined : parked.get(id);
       if (!waiting || waiting.waitKind === "change" || waiting.waitKind === "acl") continue;
-      settle(admit(stubOf(waiting.bytes), scope, waiting.waitKind !== "version"), scope);
+      noteVerdict(admit(stubOf(waiting.bytes), scope, waiting.waitKind !== "version"), scope);
     }
   };
 
@@ -209,17 +209,17 @@ export function createIngest(deps: IngestDeps) {
   const wholeOf = (change: Change, bytes: Uint8Array): Uint8Array =>
     change.sealed ? bytes : (parked.get(change.id)?.bytes ?? bytes);
 
-  const noteSettled = ({ id, header }: Change): void => {
-    if (acl.settles?.({ author: header.author, writer: header.writer, seq: header.seq, id }))
-      deps.batch.unsettle(header.author);
+  const noteDecisive = ({ id, header }: Change): void => {
+    if (acl.decidesCut?.({ author: header.author, writer: header.writer, seq: header.seq, id }))
+      deps.batch.judgeAnew(header.author);
   };
 
   /** Notes what became of the change, for those that waited for it. */
-  const settle = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {
+  const noteVerdict = ({ verdict, id }: { verdict: IngestVerdict; id: Uint8Array }, scope: WriteScope): void => {
     if (verdict.kind === "stored" || verdict.kind === "quarantined") unblocked.note("change", id, scope);
-    settleDefinitions(scope);
+    noteDefinitions(scope);
   };
-  const settleDefinitions = (scope: WriteScope): void => {
+  const noteDefinitions = (scope: WriteScope): void => {
     for (const name of defined.splice(0)) unblocked.note("definition", utf8ToBytes(name), scope);
   };
 
@@ -232,13 +232,13 @@ export function createIngest(deps: IngestDeps) {
     retry(waiting, scope) {
       // It was found good before it was parked, except for what this program or an earlier one could not read.
       const admitted = admit(waiting.bytes, scope, waiting.waitKind !== "version");
-      settle(admitted, scope);
+      noteVerdict(admitted, scope);
       return admitted.verdict;
     },
     openAgain(no, scope) {
       const stored = changes.byNo(no)!;
       complete(stored, stored.bytes);
-      settleDefinitions(scope);
+      noteDefinitions(scope);
     },
     giveUp: (waiting) => void quarantine(waiting.id, FOLD_FAULT, waiting.bytes),
     giveUpOpening(no) {
@@ -255,7 +255,7 @@ export function createIngest(deps: IngestDeps) {
      */
     take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict {
       const admitted = admit(bytes, scope, checked !== undefined && equalBytes(checked, sha256(bytes)));
-      settle(admitted, scope);
+      noteVerdict(admitted, scope);
       return admitted.verdict;
     },
     /**
@@ -266,7 +266,7 @@ export function createIngest(deps: IngestDeps) {
       defined.length = 0;
       const id = changeIdOf(bytes);
       const verdict = quarantine(id, FOLD_FAULT, bytes);
-      settle({ verdict, id }, scope);
+      noteVerdict({ verdict, id }, scope);
       return verdict;
     },
     /** A change counts that was not folded for as long as it did not: it is opened as if its key had come. */

@@ -77,7 +77,7 @@ export function createRetry(deps: RetryDeps) {
   };
 
   return {
-    /** Tries one change, and notes what it settles. Answers false when there was none to try. */
+    /** Tries one change, and notes what it unblocks. Answers false when there was none to try. */
     step(scope: WriteScope): boolean {
       if (!unblocked.due()) return false;
       unblocked.dueAfterRollback(scope);

@@ -112,7 +112,7 @@ export function createUnread(deps: UnreadDeps) {
   };
 
   /** Removes the flags from everything that the frontier covers by now. */
-  const settle = (objectId: ObjectId): Promise<void> =>
+  const dropCovered = (objectId: ObjectId): Promise<void> =>
     engine.write((tx) => {
       const object = tx.object(objectId);
       const collectionId = object && engine.collectionIdOf(object, CHAT_DATASET);
@@ -141,7 +141,7 @@ export function createUnread(deps: UnreadDeps) {
   engine.reactTo(CHAT_DATASET, react);
   const stop = frontiers.onMoved((objectId) => {
     // This engine does not have the objects of other spaces.
-    if (engine.object(objectId)) settle(objectId).catch(deps.onBackgroundError);
+    if (engine.object(objectId)) dropCovered(objectId).catch(deps.onBackgroundError);
   });
 
   return {
@@ -156,7 +156,7 @@ export function createUnread(deps: UnreadDeps) {
       const origins = foreignReactions(message).map(({ version }) => originOf(objectId, version));
       await advance(objectId, origins);
     },
-    settle,
+    dropCovered,
     /** Updates the chat's counters after a caller set or removed flags of a message directly. */
     followLocal(tx: WriteTx, object: ObjectEntry, dataset: string, before: JsonObject, after: JsonObject): void {
       if (dataset !== CHAT_DATASET) return;
@@ -190,7 +190,7 @@ export function createUnread(deps: UnreadDeps) {
       objectId,
       origins.filter((origin) => origin !== undefined),
     );
-    await settle(objectId);
+    await dropCovered(objectId);
   }
 }
 

@@ -192,7 +192,7 @@ export function createFileContents(deps: FileContentsDeps) {
     },
     offload: (root: string): Promise<number> => contents.drop(space.id, root),
 
-    settleInline: inline.settle,
+    confirmInline: inline.confirm,
     doubtInline: inline.doubt,
     /** The network's store is another one, or an older copy: nothing is known to be kept there. */
     async doubtAll(): Promise<void> {

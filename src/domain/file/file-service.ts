@@ -17,7 +17,7 @@ import type { FileContents } from "./file-contents.ts";
 import { bytesOfRow, type FileInfo, rowOf, toFileInfo } from "./file-row.ts";
 import { FILE_RULES, FILES_DATASET, FILES_TYPE } from "./file-rules.ts";
 import type { FileStatus } from "./file-status.ts";
-import { settleMime } from "./mime.ts";
+import { chooseMime } from "./mime.ts";
 
 interface FileServiceDeps {
   space: Space;
@@ -99,7 +99,7 @@ export function createFileService(deps: FileServiceDeps) {
     for (let attempt = 0; attempt < KEY_ATTEMPTS; attempt++) {
       const current = space.keys.current();
       if (!current) throw refusedAs("space.not_joined", { spaceId: space.id }, refusal("space.no_read_key"));
-      const content = await contents.settle(space.id, current, source);
+      const content = await contents.seal(space.id, current, source);
       const { keyId } = content;
       let failed = false;
       try {
@@ -130,7 +130,7 @@ export function createFileService(deps: FileServiceDeps) {
     const received = await contents.receive(space.id, body);
     try {
       deps.requireWriter();
-      const mime = settleMime(input.mime, input.name, received.head);
+      const mime = chooseMime(input.mime, input.name, received.head);
       const file = { objectId, name: input.name, mime, variant: input.variant, variantOf: input.variantOf };
       const fileId =
         received.kind === "stored"

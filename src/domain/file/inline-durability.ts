@@ -47,7 +47,7 @@ export function createInlineDurability(deps: { engine: ChangeEngine; moved(fileI
      * Files whose bytes lie in their rows are durable once the network has acknowledged the change; they cease to be when its
      * log turns out to lack it.
      */
-    async settle(): Promise<void> {
+    async confirm(): Promise<void> {
       for (;;) {
         const kept = table.inline(FILE_INFLIGHT, AT_ONCE).filter(isKept);
         if (kept.length === 0) return;

@@ -91,7 +91,7 @@ const RIFF_ONLY = new Set(["image/webp", "audio/wav"]);
  * The media type to keep (FILE-2): the declared one without its parameters; where there is none, or one that says nothing,
  * what the name's ending says, else what the first bytes say. Undefined: bytes.
  */
-export function settleMime(declared: string | null, name: string | undefined, head: Uint8Array): string | undefined {
+export function chooseMime(declared: string | null, name: string | undefined, head: Uint8Array): string | undefined {
   const given = (declared ?? "").split(";", 1)[0]!.trim().toLowerCase();
   if (given !== OCTETS && MIME.test(given)) return given;
   const ending = name === undefined ? "" : name.slice(name.lastIndexOf(".") + 1).toLowerCase();

@@ -203,13 +203,13 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
     });
     stages.programEnded();
     await begun;
-    const set = record.dry ? {} : settle(trigger.id, trigger, outcome, fire);
+    const set = record.dry ? {} : noteEnd(trigger.id, trigger, outcome, fire);
     await runs.end(trigger, record, outcome, set);
     if (set["lastStatus"] === "auto_disabled") deps.announce("trigger.auto_disabled", trigger.id);
   }
 
   /** Counts for the breaker, and plans another try. Gives the leaves that go with the end of the run. */
-  function settle(triggerId: string, trigger: TriggerDefinition, outcome: RunOutcome, fire: QueuedFire): JsonObject {
+  function noteEnd(triggerId: string, trigger: TriggerDefinition, outcome: RunOutcome, fire: QueuedFire): JsonObject {
     const entry = entries.get(triggerId);
     const runCount = entry ? ++entry.runCount : trigger.runCount + 1;
     if (outcome.status === "interrupted" || !entry) return { runCount };

@@ -219,7 +219,7 @@ function servicesOf(
     changeAcl: async (build) => {
       const made = await sync.changeAcl(space.replica, build);
       // A caller that reads the row after the answer must see the state that the answer reported.
-      await spaces.settleRow(space);
+      await spaces.alignRow(space);
       return made;
     },
     announce: (identities) => announceIn(space, spaces, messages, identities),

@@ -72,16 +72,16 @@ export function createChatLog(deps: {
         }
         return at["id"] as string;
       };
-      const settled = new Set<string>();
+      const answered = new Set<string>();
       const asked = new Map<string, JsonObject>();
       for (const message of messages) {
         const root = rootOf(message);
         if (isOwn(message)) {
           // An interim message without a final answer does not count as an answer.
           const done = (message["agent"] as JsonObject)["done"] === true;
-          if (done) settled.add(root);
+          if (done) answered.add(root);
           else await api("DELETE", `${chatPath(spaceId, objectId)}/${message["id"]}`);
-        } else if (!settled.has(root) && !asked.has(root) && (millisOf(message["createdAt"]) ?? 0) >= sinceMs)
+        } else if (!answered.has(root) && !asked.has(root) && (millisOf(message["createdAt"]) ?? 0) >= sinceMs)
           asked.set(root, message);
       }
       return [...asked.values()].reverse().map((message) => toNews(spaceId, objectId, message));

@@ -184,7 +184,7 @@ function createMeter(deps: ChatRunDeps, request: RunRequest): Meter {
     async call(name, input, make) {
       const n = calls++;
       const startedMs = performance.now();
-      const settle = (outcome: { output: string } | { error: CallFailure["error"] }, usage?: JsonObject) => {
+      const note = (outcome: { output: string } | { error: CallFailure["error"] }, usage?: JsonObject) => {
         const ms = Math.round(performance.now() - startedMs);
         const call = { n, name, input: deps.redact(JSON.stringify(input)) };
         writer.settled(call, outcome, deps.nowMs(), ms, usage);
@@ -197,10 +197,10 @@ function createMeter(deps: ChatRunDeps, request: RunRequest): Meter {
           tokens.out += used.tokens.out;
           costUsd = costUsd === null || used.costUsd === null ? null : costUsd + used.costUsd;
         }
-        settle({ output: deps.redact(JSON.stringify(reply.output)) }, reply.usage);
+        note({ output: deps.redact(JSON.stringify(reply.output)) }, reply.usage);
         return reply;
       } catch (error) {
-        if (error instanceof CallFailure) settle({ error: error.error });
+        if (error instanceof CallFailure) note({ error: error.error });
         throw error;
       }
     },

@@ -17,7 +17,7 @@ export interface Spending {
 
 interface Reservation {
   /** Replaces the reservation by what was used. Returns its cost; null where the price is unknown. */
-  settle(tokens: Tokens): number | null;
+  spend(tokens: Tokens): number | null;
   /** Releases the reservation of a call that failed: as far as is known, nothing was spent. */
   release(): void;
 }
@@ -74,7 +74,7 @@ export async function openLlmBudget(deps: LlmBudgetDeps): Promise<LlmBudget> {
       if (cost === null) {
         if (capped)
           throw new CostExceeded("a cap needs a price: runtime.llm.priceIn and runtime.llm.priceOut are not set");
-        return { settle: () => null, release: () => {} };
+        return { spend: () => null, release: () => {} };
       }
       if (spending?.maxCostUsd !== undefined && spending.heldUsd + cost > spending.maxCostUsd)
         throw new CostExceeded(`the call could pass the ${spending.maxCostUsd} USD that the run may cost`);
@@ -86,7 +86,7 @@ export async function openLlmBudget(deps: LlmBudgetDeps): Promise<LlmBudget> {
       };
       take(cost);
       return {
-        settle(tokens) {
+        spend(tokens) {
           const spent = costOf(tokens) as number;
           take(spent - cost);
           save();

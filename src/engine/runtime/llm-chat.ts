@@ -80,7 +80,7 @@ export function createLlmChat(deps: LlmChatDeps): LlmChat {
         in: sent,
         out: estimateTokens(JSON.stringify(completion.message)),
       };
-      const costUsd = reserved.settle(tokens);
+      const costUsd = reserved.spend(tokens);
       const usage: JsonObject = {
         tokens: { ...tokens },
         costUsd,

@@ -92,7 +92,7 @@ function createReplicaWrite({ engine, acl }: ReplicaSource): ReplicaWrite {
         "network",
         ids.flatMap((id) => sync.placeOf(id)?.no ?? []),
       );
-      sync.settleEarly("network");
+      sync.countEarly("network");
     },
     putPlaceNote: store.places.putNote,
     dropPlaceNote: store.places.dropNote,

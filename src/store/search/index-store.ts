@@ -343,7 +343,7 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
       return hash;
     },
     /** Moves what was committed into the file and empties the log, so that deleted content is in neither. */
-    settleFiles(): void {
+    emptyLog(): void {
       db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     },
     close(): void {

@@ -34,7 +34,7 @@ export interface BackupSpace {
   /** Which chunks were sent; null when that is of no interest any more. */
   noteSent(root: string, sent: Uint8Array | null): Promise<void>;
   noteChecked(root: string, atMs: number): Promise<void>;
-  settleInline(): Promise<void>;
+  confirmInline(): Promise<void>;
   doubtInline(): Promise<void>;
   doubtAll(): Promise<void>;
   doubt(root: string): Promise<void>;

@@ -168,7 +168,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
       await mark.forget(own.replica);
     }
     await own.doubtInline();
-    await own.settleInline();
+    await own.confirmInline();
     for (const state of [FILE_INFLIGHT, FILE_LIMITED] as const) {
       let after = "";
       for (let isMore = true; isMore && running.size < SLOTS; ) {

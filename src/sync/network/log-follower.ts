@@ -133,7 +133,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     state = error === undefined ? rest : { ...rest, error };
     sink.changed?.();
   };
-  const settleWaiters = () => {
+  const resolveWaiters = () => {
     for (const waiter of waiters) {
       if (!waiter.satisfied()) continue;
       waiters.delete(waiter);
@@ -159,7 +159,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     gatheredBytes = 0;
     cursor = next;
     setState({ pending });
-    settleWaiters();
+    resolveWaiters();
   };
   const lastSeq = (): number => deps.lastSeq?.() ?? Number.MAX_SAFE_INTEGER;
   /** The message behind those that were read, where it was met, which does not count. */
@@ -239,7 +239,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       confirmed = true;
       if (announced === announcedBefore) announced = Math.min(announced, cursor.seq); // announced, yet not there: a forged hint
       setState({ checkedAtMs: nowMs(), pending: 0 });
-      settleWaiters();
+      resolveWaiters();
     }
     if (closing.signal.aborted || epoch.signal.aborted) return;
     await deliverGathered(0);

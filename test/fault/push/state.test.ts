@@ -97,8 +97,8 @@ function contract(open: () => Promise<PushState>): void {
         { id: "a2" },
         { id: "a1", attempts: 1, dueMs: 5_000 },
       ]);
-      await state.settle(delivery("a1", 0));
-      await state.settle(delivery("a2", 0));
+      await state.finish(delivery("a1", 0));
+      await state.finish(delivery("a2", 0));
       expect(await state.pending()).toBe(0);
       expect(await state.nextDueMs()).toBeUndefined();
       // The message stays known although nothing of it is left.
@@ -117,7 +117,7 @@ function contract(open: () => Promise<PushState>): void {
     expect(await state.topicCount(ONE)).toBe(4);
     await until(async () => (await state.pending()) === 1, "the delivery", 2_000);
     expect(await state.takeDue(100_000, 10, 1_000)).toMatchObject([{ id: "b1" }]);
-    await state.settle(delivery("b1", 0));
+    await state.finish(delivery("b1", 0));
   });
 }
 
@@ -151,7 +151,7 @@ describeWithNats("in a bucket that nodes share", () => {
     expect(ids).toHaveLength(50);
     expect(await second.state.spend("shared name", 1_000)).toBe(true);
     expect(await first.state.spend("shared name", 1_000)).toBe(false);
-    for (const taken of many) await first.state.settle(taken);
+    for (const taken of many) await first.state.finish(taken);
     await until(async () => (await second.state.pending()) === 0, "the other node to see that none is left", 5_000);
   });
 
