@@ -301,7 +301,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     /** A copy that has ended is gone: a space that is joined again is looked for anew. */
     ended: resume,
     /** A space's log has moved. */
-    rightsMoved: (space: Space): void => resume(space.id),
+    rightsChanged: (space: Space): void => resume(space.id),
     async close(): Promise<void> {
       closed = true;
       stop();

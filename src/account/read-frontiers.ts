@@ -18,7 +18,7 @@ export interface ReadFrontiers {
    */
   advance(spaceId: SpaceId, objectId: ObjectId, origins: readonly ChangeOrigin[]): Promise<void>;
   /** Called with the objects whose frontier moved, on whichever device. Answers how to stop. */
-  onMoved(listener: (objectId: ObjectId) => void): () => void;
+  onChanged(listener: (objectId: ObjectId) => void): () => void;
 }
 
 export function createReadFrontiers(tech: TechSpace): ReadFrontiers {
@@ -43,7 +43,7 @@ export function createReadFrontiers(tech: TechSpace): ReadFrontiers {
         return Object.keys(known).length === 0 && Object.keys(fields).length > 0 ? { spaceId, ...fields } : fields;
       });
     },
-    onMoved: (listener) =>
+    onChanged: (listener) =>
       tech.space.engine.onCommit((batch) => {
         for (const touched of batch.touched)
           if (touched.dataset === READ_FRONTIERS_DATASET) listener(touched.recordId as ObjectId);

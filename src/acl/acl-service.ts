@@ -181,7 +181,7 @@ export function createAclService(deps: AclServiceDeps) {
     ...unnotified,
 
     /** Calls the listener after the ACL has changed. Returns a function that stops it. */
-    onMoved(listener: () => void): () => void {
+    onChanged(listener: () => void): () => void {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },

@@ -90,7 +90,7 @@ export function createRightsFollower(deps: RightsFollowerDeps) {
   };
 
   return {
-    moved(space: Space): void {
+    changed(space: Space): void {
       follow(space);
       notifyCut(space);
       completeSoon(space);

@@ -17,10 +17,10 @@ import { LIMITS } from "../protocol/limits.ts";
 import type { Replica } from "../space/replica.ts";
 
 /** Where an event goes: to the account's devices, or to a space's members. */
-export type EventPlace = { readonly scope: "account" } | { readonly scope: "space"; readonly spaceId: string };
+export type EventAudience = { readonly scope: "account" } | { readonly scope: "space"; readonly spaceId: string };
 
 export interface ReceivedEvent {
-  readonly room: EventPlace;
+  readonly audience: EventAudience;
   readonly topic: string;
   readonly data?: Json;
   readonly identity: string;
@@ -64,9 +64,9 @@ export function createEventRelay(deps: EventRelayDeps) {
   const seen = new Set<string>();
   let dropped = 0;
 
-  const replicaOf = async (place: EventPlace): Promise<Replica | undefined> =>
-    place.scope === "account" ? tech : deps.open(place.spaceId);
-  const placeOf = (replica: Replica): EventPlace =>
+  const replicaOf = async (audience: EventAudience): Promise<Replica | undefined> =>
+    audience.scope === "account" ? tech : deps.open(audience.spaceId);
+  const audienceOf = (replica: Replica): EventAudience =>
     replica.id === tech.id ? { scope: "account" } : { scope: "space", spaceId: replica.id };
   const keyOf = (readKey: Uint8Array, spaceId: SpaceId) => deriveKey(readKey, "event", spaceId);
 
@@ -125,7 +125,7 @@ export function createEventRelay(deps: EventRelayDeps) {
     if (!isSignedBy(author, "event", envelope)) return undefined;
     const permission = replica.acl.permissionOf(author);
     if (permission === "none" || permission === "guest") return undefined;
-    const base = { room: placeOf(replica), topic, identity: accountIdOf(author), peerId: peer };
+    const base = { audience: audienceOf(replica), topic, identity: accountIdOf(author), peerId: peer };
     if (data === null) return base;
     const fits = data instanceof Uint8Array && data.length <= LIMITS.eventDataBytes;
     const text = fits ? bytesToUtf8(data) : undefined;
@@ -174,9 +174,9 @@ export function createEventRelay(deps: EventRelayDeps) {
     },
 
     /** Sends one event; does nothing if nobody is reached. */
-    send(place: EventPlace, topic: string, data: Json | undefined): void {
+    send(audience: EventAudience, topic: string, data: Json | undefined): void {
       if (transports.length === 0) return;
-      replicaOf(place)
+      replicaOf(audience)
         .then((replica) => {
           const payload = replica && wrap(replica, topic, data);
           if (!replica || !payload) return;
@@ -192,9 +192,9 @@ export function createEventRelay(deps: EventRelayDeps) {
       if (patterns) for (const transport of transports) watchOn(transport, replica, patterns);
     },
 
-    /** Replaces the patterns wanted from a place. */
-    watch(place: EventPlace, patterns: readonly string[]): void {
-      const spaceId = place.scope === "account" ? tech.id : (place.spaceId as SpaceId);
+    /** Replaces the patterns wanted from an audience. */
+    watch(audience: EventAudience, patterns: readonly string[]): void {
+      const spaceId = audience.scope === "account" ? tech.id : (audience.spaceId as SpaceId);
       // A space that is closed, or ends, is not opened just to stop listening.
       if (patterns.length === 0) {
         patternsBySpace.delete(spaceId);
@@ -202,7 +202,7 @@ export function createEventRelay(deps: EventRelayDeps) {
         return;
       }
       patternsBySpace.set(spaceId, patterns);
-      replicaOf(place)
+      replicaOf(audience)
         .then((replica) => {
           if (replica)
             for (const transport of transports) watchOn(transport, replica, patternsBySpace.get(spaceId) ?? []);

@@ -147,7 +147,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     /** Something was committed to an open space, here or by others. */
     committed,
     /** The ACL of an open space has moved. */
-    aclMoved(replica: Replica): void {
+    aclChanged(replica: Replica): void {
       committed(replica);
       roundSoon(replica.id);
     },

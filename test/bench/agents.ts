@@ -63,7 +63,7 @@ function tickLine(): Line {
   const quiet = median(Array.from({ length: 200 }, () => timed(scheduler.tick)));
   const edited = median(
     Array.from({ length: 50 }, () => {
-      scheduler.touched("t5");
+      scheduler.changed("t5");
       return timed(scheduler.tick);
     }),
   );

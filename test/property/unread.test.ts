@@ -41,7 +41,7 @@ function createFrontiers(): ReadFrontiers {
         read.set(key(objectId, origin), Math.max(origin.seq, read.get(key(objectId, origin)) ?? 0));
       for (const listener of listeners) listener(objectId);
     },
-    onMoved(listener) {
+    onChanged(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },

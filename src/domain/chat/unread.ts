@@ -139,7 +139,7 @@ export function createUnread(deps: UnreadDeps) {
     });
 
   engine.reactTo(CHAT_DATASET, react);
-  const stop = frontiers.onMoved((objectId) => {
+  const stop = frontiers.onChanged((objectId) => {
     // This engine does not have the objects of other spaces.
     if (engine.object(objectId)) dropCovered(objectId).catch(deps.onBackgroundError);
   });

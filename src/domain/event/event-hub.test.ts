@@ -8,7 +8,7 @@ import type { Json } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { EventQuery } from "./event-filter.ts";
 import { createEventHub } from "./event-hub.ts";
-import type { BusEvent, EventInput, EventRoom } from "./port.ts";
+import type { BusEvent, EventAudience, EventInput } from "./port.ts";
 
 const accountId = accountIdOf(createSigner(new Uint8Array(32).fill(1)).publicKey);
 const otherId = accountIdOf(createSigner(new Uint8Array(32).fill(2)).publicKey);
@@ -23,12 +23,12 @@ function createWorld() {
       return { hasReadKey: spaceId !== "locked" };
     },
   });
-  const sent: { room: EventRoom; topic: string; data: Json | undefined }[] = [];
+  const sent: { audience: EventAudience; topic: string; data: Json | undefined }[] = [];
   const watched = new Map<string, readonly string[]>();
   const network = {
-    send: (room: EventRoom, topic: string, data: Json | undefined) => void sent.push({ room, topic, data }),
-    watch: (room: EventRoom, patterns: readonly string[]) =>
-      void watched.set(room.scope === "space" ? room.spaceId : "account", patterns),
+    send: (audience: EventAudience, topic: string, data: Json | undefined) => void sent.push({ audience, topic, data }),
+    watch: (audience: EventAudience, patterns: readonly string[]) =>
+      void watched.set(audience.scope === "space" ? audience.spaceId : "account", patterns),
   };
   /** Opens a stream and collects what it is sent. */
   const listen = async (query: EventQuery) => {
@@ -256,7 +256,7 @@ describe("filters are ANDed across dimensions and ORed within one", () => {
 });
 
 describe("the network port", () => {
-  test("events beyond device scope go out under their topic, in their room", async () => {
+  test("events beyond device scope go out under their topic, in their audience", async () => {
     const { hub, sent, network } = createWorld();
     await hub.publish({ type: "a.b", scope: "account" });
     hub.connect(network);
@@ -268,9 +268,9 @@ describe("the network port", () => {
     await hub.publish({ type: "a.b", scope: "account" });
     const space = { scope: "space", spaceId: "s" } as const;
     expect(sent).toEqual([
-      { room: { scope: "account" }, topic: "ev/a/b/-", data: 1 },
-      { room: space, topic: "ev/a/b/t", data: undefined },
-      { room: space, topic: `acc/ev/editor/cursor/o1/${accountId}`, data: undefined },
+      { audience: { scope: "account" }, topic: "ev/a/b/-", data: 1 },
+      { audience: space, topic: "ev/a/b/t", data: undefined },
+      { audience: space, topic: `acc/ev/editor/cursor/o1/${accountId}`, data: undefined },
     ]);
   });
 
@@ -296,11 +296,11 @@ describe("the network port", () => {
   test("what comes in is delivered under its sender's name", async () => {
     const { hub, listen } = createWorld();
     const { events } = await listen({ spaceId: ["s"] });
-    const room = { scope: "space", spaceId: "s" } as const;
-    expect(hub.receive({ room, topic: "ev/a/b/t", data: 5, identity: otherId, peerId: "p" })).toBeUndefined();
-    expect(hub.receive({ room, topic: "ev/a/-", identity: accountId, peerId: "p" })).toBeUndefined();
+    const audience = { scope: "space", spaceId: "s" } as const;
+    expect(hub.receive({ audience, topic: "ev/a/b/t", data: 5, identity: otherId, peerId: "p" })).toBeUndefined();
+    expect(hub.receive({ audience, topic: "ev/a/-", identity: accountId, peerId: "p" })).toBeUndefined();
     expect(
-      hub.receive({ room, topic: `acc/ev/editor/cursor/o/${otherId}`, identity: otherId, peerId: "p" }),
+      hub.receive({ audience, topic: `acc/ev/editor/cursor/o/${otherId}`, identity: otherId, peerId: "p" }),
     ).toBeUndefined();
     expect(events).toEqual([
       { type: "a.b", scope: "space", spaceId: "s", target: "t", data: 5, sender: { identity: otherId, self: false } },
@@ -314,7 +314,7 @@ describe("the network port", () => {
     const { events } = await listen({});
     const from = (topic: string, data: Json | undefined, peerId: string) =>
       hub.receive({
-        room: { scope: "account" },
+        audience: { scope: "account" },
         topic,
         ...(data === undefined ? {} : { data }),
         identity: otherId,

@@ -85,8 +85,8 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
       return;
     }
     const topic = topicOf(event.type, event.target, accountId);
-    const room = event.scope === "space" ? { scope: event.scope, spaceId: event.spaceId! } : { scope: event.scope };
-    network.send(room, topic, event.data);
+    const audience = event.scope === "space" ? { scope: event.scope, spaceId: event.spaceId! } : { scope: event.scope };
+    network.send(audience, topic, event.data);
   };
 
   return {
@@ -109,7 +109,7 @@ export function createEventHub({ accountId, clock, requireSpace }: EventHubDeps)
       return () => void observers.delete(observer);
     },
 
-    follow: (room, prefix) => interest.follow(room, belowPattern(prefix)),
+    follow: (audience, prefix) => interest.follow(audience, belowPattern(prefix)),
 
     async subscribe(query, receive) {
       const filter = readEventFilter(query);
@@ -146,13 +146,13 @@ function takeIn(
   accountId: string,
   deliver: (event: BusEvent) => void,
 ): DropReason | undefined {
-  const { room, identity, data } = incoming;
+  const { audience, identity, data } = incoming;
   const topic = parseTopic(incoming.topic);
   if (!topic) return "malformed";
   const input: EventInput = {
     type: topic.type,
-    scope: room.scope,
-    ...(room.scope === "space" ? { spaceId: room.spaceId } : {}),
+    scope: audience.scope,
+    ...(audience.scope === "space" ? { spaceId: audience.spaceId } : {}),
     ...(topic.target === undefined ? {} : { target: topic.target }),
     ...(data === undefined ? {} : { data }),
   };

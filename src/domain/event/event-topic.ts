@@ -60,7 +60,7 @@ export function namesForeignTopic(type: string, target: string | undefined, acco
 export const belowPattern = (prefix: string): string => `ev/${prefix.replaceAll(".", "/")}/>`;
 
 /**
- * Returns the patterns that a stream needs from a room: those of everything that its filter can match, or with `byTarget` only
+ * Returns the patterns that a stream needs from an audience: those of everything that its filter can match, or with `byTarget` only
  * those of the targets it names. What else the patterns let through is filtered here.
  */
 export function patternsOf(filter: EventFilter, byTarget: boolean): string[] {

@@ -26,28 +26,28 @@ export interface EventBus {
   /** Calls back for every event of the bus, from here or from the network. Observers are not counted as subscribers. */
   observe(observer: (event: BusEvent) => void): () => void;
   /**
-   * Receives events of a room of the network whose types are below a prefix, even when no stream wants them. The result ends it.
+   * Receives events of an audience of the network whose types are below a prefix, even when no stream wants them. The result ends it.
    */
-  follow(room: EventRoom, prefix: string): () => void;
+  follow(audience: EventAudience, prefix: string): () => void;
 }
 
 /** Where an event travels on the network: among the account's devices, or among a space's members. */
-export type EventRoom = { readonly scope: "account" } | { readonly scope: "space"; readonly spaceId: string };
+export type EventAudience = { readonly scope: "account" } | { readonly scope: "space"; readonly spaceId: string };
 
 /**
- * What carries events between devices: core publish and subscribe, sealed for the room. At most once: nothing is kept,
+ * What carries events between devices: core publish and subscribe, sealed for the audience. At most once: nothing is kept,
  * queued or sent again.
  */
 export interface NetworkEvents {
   /** Sends one event; does nothing while there is no network. */
-  send(room: EventRoom, topic: string, data: Json | undefined): void;
-  /** Replaces the topic patterns wanted from a room; none means that nobody listens any more. */
-  watch(room: EventRoom, patterns: readonly string[]): void;
+  send(audience: EventAudience, topic: string, data: Json | undefined): void;
+  /** Replaces the topic patterns wanted from an audience; none means that nobody listens any more. */
+  watch(audience: EventAudience, patterns: readonly string[]): void;
 }
 
 /** An event from the network, opened and with its sender proved; nothing else in it is trusted. */
 export interface IncomingEvent {
-  readonly room: EventRoom;
+  readonly audience: EventAudience;
   readonly topic: string;
   readonly data?: Json;
   /** Account that sent it. */

@@ -3,7 +3,7 @@ import { SvcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type EventQuery, readEventFilter } from "./event-filter.ts";
 import { coverOf, parseTopic, patternsOf, topicOf } from "./event-topic.ts";
-import type { EventRoom } from "./port.ts";
+import type { EventAudience } from "./port.ts";
 import { createTopicInterest } from "./topic-interest.ts";
 
 const patterns = (query: EventQuery, byTarget = true) => patternsOf(readEventFilter(query), byTarget);
@@ -79,8 +79,8 @@ describe("a space's budget of patterns", () => {
     const watched = new Map<string, readonly string[]>();
     const interest = createTopicInterest(() => ({
       send: () => {},
-      watch: (room: EventRoom, list: readonly string[]) =>
-        void watched.set(room.scope === "space" ? room.spaceId : "account", list),
+      watch: (audience: EventAudience, list: readonly string[]) =>
+        void watched.set(audience.scope === "space" ? audience.spaceId : "account", list),
     }));
     const add = (query: EventQuery) => interest.add(readEventFilter(query));
     return { watched, add, interest };
@@ -145,7 +145,7 @@ describe("a space's budget of patterns", () => {
     expect(watched.size).toBe(0);
   });
 
-  test("does not bind the account's own room", () => {
+  test("does not bind the account's own audience", () => {
     const { add, watched } = world();
     const close = add({ scope: ["account"], type: types(200) });
     expect(watched.get("account")!.length).toBe(200);
@@ -169,11 +169,13 @@ describe("a space's budget of patterns", () => {
     expect(watched.get("s")).toEqual([]);
   });
 
-  test("a network that comes up is told once what every room wants", () => {
+  test("a network that comes up is told once what every audience wants", () => {
     let calls: [string, number][] = [];
     let connected = false;
     const interest = createTopicInterest(() =>
-      connected ? { send: () => {}, watch: (room, list) => void calls.push([room.scope, list.length]) } : undefined,
+      connected
+        ? { send: () => {}, watch: (audience, list) => void calls.push([audience.scope, list.length]) }
+        : undefined,
     );
     interest.add(readEventFilter({ type: ["a"] }));
     interest.add(readEventFilter({ spaceId: ["s"], type: ["a", "b"] }));

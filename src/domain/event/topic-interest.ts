@@ -3,28 +3,28 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { EventFilter } from "./event-filter.ts";
 import { coverOf, patternsOf } from "./event-topic.ts";
-import type { EventRoom, NetworkEvents } from "./port.ts";
+import type { EventAudience, NetworkEvents } from "./port.ts";
 
 /**
- * Keeps the topic patterns that are wanted from the rooms of the network: by streams, within each room's budget, and by the
+ * Keeps the topic patterns that are wanted from the audiences of the network: by streams, within each audience's budget, and by the
  * service.
  */
 export interface TopicInterest {
   /**
-   * Adds what a stream wants, in all rooms or none; the result removes it again. Errors: events.too_many_patterns {spaceId,
+   * Adds what a stream wants, in all audiences or none; the result removes it again. Errors: events.too_many_patterns {spaceId,
    * limit}.
    */
   add(filter: EventFilter): () => void;
-  /** Adds what the service itself wants of a room, outside the budget; the result removes it again. */
-  follow(room: EventRoom, pattern: string): () => void;
-  /** Announces to a network that has come up what every room wants. */
+  /** Adds what the service itself wants of an audience, outside the budget; the result removes it again. */
+  follow(audience: EventAudience, pattern: string): () => void;
+  /** Announces to a network that has come up what every audience wants. */
   announceAll(): void;
 }
 
 type PatternCounts = Map<string, number>;
 
 interface Entry {
-  readonly room: EventRoom;
+  readonly audience: EventAudience;
   /** What streams want. */
   readonly counts: PatternCounts;
   /** What the service wants. */
@@ -33,27 +33,27 @@ interface Entry {
 }
 
 export function createTopicInterest(network: () => NetworkEvents | undefined): TopicInterest {
-  const roomsByKey = new Map<string, Entry>();
+  const entriesByKey = new Map<string, Entry>();
 
-  const entryOf = (room: EventRoom): Entry => {
-    const key = keyOf(room);
-    const entry = roomsByKey.get(key) ?? { room, counts: new Map(), followed: new Map(), announced: "" };
-    roomsByKey.set(key, entry);
+  const entryOf = (audience: EventAudience): Entry => {
+    const key = keyOf(audience);
+    const entry = entriesByKey.get(key) ?? { audience, counts: new Map(), followed: new Map(), announced: "" };
+    entriesByKey.set(key, entry);
     return entry;
   };
 
   const announce = (entry: Entry): void => {
     const cover = coverOf(new Set([...entry.counts.keys(), ...entry.followed.keys()])).sort();
     const text = cover.join("\n");
-    if (text !== entry.announced) network()?.watch(entry.room, cover);
+    if (text !== entry.announced) network()?.watch(entry.audience, cover);
     entry.announced = text;
-    if (cover.length === 0) roomsByKey.delete(keyOf(entry.room));
+    if (cover.length === 0) entriesByKey.delete(keyOf(entry.audience));
   };
 
-  /** Adds patterns to those that a room's streams, or the service, want; the result removes them again, once. */
-  const want = (room: EventRoom, by: "counts" | "followed", patterns: readonly string[]): (() => void) => {
+  /** Adds patterns to those that an audience's streams, or the service, want; the result removes them again, once. */
+  const want = (audience: EventAudience, by: "counts" | "followed", patterns: readonly string[]): (() => void) => {
     const change = (step: 1 | -1): void => {
-      const entry = entryOf(room);
+      const entry = entryOf(audience);
       for (const pattern of patterns) {
         const count = (entry[by].get(pattern) ?? 0) + step;
         if (count > 0) entry[by].set(pattern, count);
@@ -71,46 +71,46 @@ export function createTopicInterest(network: () => NetworkEvents | undefined): T
 
   return {
     announceAll() {
-      for (const entry of roomsByKey.values()) {
+      for (const entry of entriesByKey.values()) {
         entry.announced = "";
         announce(entry);
       }
     },
 
     add(filter) {
-      const wanted = roomsOf(filter).map((room) => {
-        const counts = roomsByKey.get(keyOf(room))?.counts ?? new Map<string, number>();
-        return { room, patterns: withinBudget(room, counts, filter) };
+      const wanted = audiencesOf(filter).map((audience) => {
+        const counts = entriesByKey.get(keyOf(audience))?.counts ?? new Map<string, number>();
+        return { audience, patterns: withinBudget(audience, counts, filter) };
       });
-      const ends = wanted.map(({ room, patterns }) => want(room, "counts", patterns));
+      const ends = wanted.map(({ audience, patterns }) => want(audience, "counts", patterns));
       return () => {
         for (const end of ends) end();
       };
     },
 
-    follow: (room, pattern) => want(room, "followed", [pattern]),
+    follow: (audience, pattern) => want(audience, "followed", [pattern]),
   };
 }
 
-const keyOf = (room: EventRoom): string => (room.scope === "space" ? room.spaceId : "");
+const keyOf = (audience: EventAudience): string => (audience.scope === "space" ? audience.spaceId : "");
 
-function roomsOf({ scopes, spaceIds }: EventFilter): EventRoom[] {
-  const rooms: EventRoom[] = [...spaceIds].map((spaceId) => ({ scope: "space", spaceId }));
-  if (scopes.has("account")) rooms.push({ scope: "account" });
-  return rooms;
+function audiencesOf({ scopes, spaceIds }: EventFilter): EventAudience[] {
+  const audiences: EventAudience[] = [...spaceIds].map((spaceId) => ({ scope: "space", spaceId }));
+  if (scopes.has("account")) audiences.push({ scope: "account" });
+  return audiences;
 }
 
-/** Returns the narrowest patterns for the filter that keep the room within its budget; the account's room has no budget. */
-function withinBudget(room: EventRoom, counts: PatternCounts, filter: EventFilter): string[] {
+/** Returns the narrowest patterns for the filter that keep the audience within its budget; the account's audience has no budget. */
+function withinBudget(audience: EventAudience, counts: PatternCounts, filter: EventFilter): string[] {
   for (const byTarget of [true, false]) {
     const patterns = patternsOf(filter, byTarget);
     const all = new Set([...counts.keys(), ...patterns]);
     if (coverOf(all).length <= LIMITS.patternsPerSpace) return patterns;
-    if (!byTarget && room.scope === "account") return patterns;
+    if (!byTarget && audience.scope === "account") return patterns;
   }
   throw refusedAs(
     "events.too_many_patterns",
-    { spaceId: room.scope === "space" ? room.spaceId : undefined, limit: LIMITS.patternsPerSpace },
+    { spaceId: audience.scope === "space" ? audience.spaceId : undefined, limit: LIMITS.patternsPerSpace },
     refusal("event.patterns"),
   );
 }

@@ -86,7 +86,7 @@ export function createFileContents(deps: FileContentsDeps) {
       ? identityOf(content.root, content.size, new Uint8Array(content.hash), new Uint8Array(content.keyId))
       : undefined;
 
-  const inline = createInlineDurability({ engine, moved: statuses.moved });
+  const inline = createInlineDurability({ engine, changed: statuses.changed });
 
   const setStates = async (root: string, state: FileStateNo, note: BackupNote): Promise<void> => {
     const moved = await engine.write((tx) => {
@@ -103,7 +103,7 @@ export function createFileContents(deps: FileContentsDeps) {
       const isNews = before.state !== state || before.lastErr !== note.lastErr || before.attempts !== note.attempts;
       return isNews ? refs.map(({ fileId }) => fileId) : [];
     });
-    statuses.moved(moved);
+    statuses.changed(moved);
     // What the network keeps may make way for other files now.
     if (state === FILE_DURABLE && moved.length > 0) deps.onWork();
   };
@@ -113,7 +113,7 @@ export function createFileContents(deps: FileContentsDeps) {
     table.setWanted(content.rootCid, false);
   };
   const tellProved = (content: Content): void => {
-    statuses.moved(table.refsOfRoot(content.rootCid).map(({ fileId }) => fileId));
+    statuses.changed(table.refsOfRoot(content.rootCid).map(({ fileId }) => fileId));
     deps.onWork();
   };
 
@@ -174,7 +174,7 @@ export function createFileContents(deps: FileContentsDeps) {
     tellProved,
     noteElsewhere,
     /** Its bytes are not here any more. */
-    gone: (root: string): void => statuses.moved(table.refsOfRoot(root).map(({ fileId }) => fileId)),
+    gone: (root: string): void => statuses.changed(table.refsOfRoot(root).map(({ fileId }) => fileId)),
 
     /** It is fetched as soon as somebody has it. */
     async want(root: string): Promise<void> {
@@ -205,7 +205,7 @@ export function createFileContents(deps: FileContentsDeps) {
         }
         return doubted.map(({ fileId }) => fileId);
       });
-      statuses.moved(fileIds);
+      statuses.changed(fileIds);
       deps.onWork();
     },
     doubt: (root: string): Promise<void> => setStates(root, FILE_INFLIGHT, NOTHING_TO_NOTE),

@@ -36,7 +36,7 @@ export function createFileStatuses(table: FileTable, isCached: (ref: FileRef) =>
       return () => void listeners.delete(listener);
     },
     watched: (): boolean => listeners.size > 0,
-    moved(fileIds: readonly string[]): void {
+    changed(fileIds: readonly string[]): void {
       if (listeners.size === 0) return;
       for (const fileId of fileIds) {
         const ref = table.ref(fileId);

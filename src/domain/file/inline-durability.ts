@@ -8,7 +8,7 @@ import { FILES_DATASET } from "./file-rules.ts";
 const AT_ONCE = 500;
 
 /** Files whose bytes lie in their rows: they are as durable as the changes that made them. */
-export function createInlineDurability(deps: { engine: ChangeEngine; moved(fileIds: readonly string[]): void }) {
+export function createInlineDurability(deps: { engine: ChangeEngine; changed(fileIds: readonly string[]): void }) {
   const { engine } = deps;
   const { files: table } = engine.store;
   const { sync } = engine.store;
@@ -39,7 +39,7 @@ export function createInlineDurability(deps: { engine: ChangeEngine; moved(fileI
           tx.setLocal(child, FILES_DATASET, ref.fileId, { durable: state === FILE_DURABLE });
       }
     });
-    deps.moved(refs.map(({ fileId }) => fileId));
+    deps.changed(refs.map(({ fileId }) => fileId));
   };
 
   return {

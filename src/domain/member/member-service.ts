@@ -76,7 +76,7 @@ export function createMemberService(deps: MemberServiceDeps) {
     told = now;
     for (const frame of frames) for (const listener of [...listeners]) listener(frame);
   };
-  const stopRights = space.aclService.onMoved(tell);
+  const stopRights = space.aclService.onChanged(tell);
   const stopProfiles = space.engine.onCommit((batch) => {
     if (batch.touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) tell();
   });

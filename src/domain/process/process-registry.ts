@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { refusedAs, type SvcError, svcError } from "../../protocol/errors.ts";
 import type { ProcessFinishBody, ProcessProgressBody, ProcessRow, ProcessStartBody } from "../../protocol/event.ts";
 import { refusal } from "../../protocol/refusals.ts";
-import type { BusEvent, EventBus, EventRoom } from "../event/port.ts";
+import type { BusEvent, EventAudience, EventBus } from "../event/port.ts";
 import { frameOf, readFrame } from "./process-frame.ts";
 import { checkFinish, checkProgress, checkStart } from "./process-rules.ts";
 
@@ -69,7 +69,7 @@ export function createProcessRegistry(deps: { accountId: string; bus: EventBus; 
     entries.set(key, { row: { ...frame.row, startedAt, updatedAt }, heardMs });
   };
   const stop = bus.observe(take);
-  const follow = (room: EventRoom): (() => void) => bus.follow(room, "process");
+  const follow = (audience: EventAudience): (() => void) => bus.follow(audience, "process");
   const stopAccount = follow({ scope: "account" });
   const stopBySpace = new Map<string, () => void>();
 

@@ -27,7 +27,7 @@ describe("[AGENT-5] refresh, evict, repin", () => {
     world.put({}, "u");
     await world.tick();
     world.records.delete("t");
-    world.scheduler.touched("t");
+    world.scheduler.changed("t");
     world.put({ owner: "B" }, "u");
     await world.tick();
     expect([world.scheduler.isHere("t"), world.scheduler.isHere("u")]).toEqual([false, false]);

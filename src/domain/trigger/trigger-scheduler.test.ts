@@ -28,11 +28,11 @@ describe("[AGENT-1] adopt", () => {
     await world.pass(2 * MINUTE);
     expect(world.record()["owner"]).toBe("B");
     world.election.known.delete("B"); // its row may not have come yet
-    world.scheduler.touched("t");
+    world.scheduler.changed("t");
     await world.pass(2 * MINUTE);
     expect([world.record()["owner"], fires(world)]).toEqual(["B", 0]);
     world.election.pruned.add("B");
-    world.scheduler.touched("t");
+    world.scheduler.changed("t");
     await world.pass(2 * MINUTE);
     expect([world.record()["owner"], fires(world)]).toEqual(["A", 2]);
   });

@@ -235,7 +235,7 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
 
   return {
     /** A record may have changed: the next tick looks at it. */
-    touched: (triggerId: string): void => void changed.add(triggerId),
+    changed: (triggerId: string): void => void changed.add(triggerId),
 
     tick(): void {
       const nowMs = clock.nowMs();

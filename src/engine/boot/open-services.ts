@@ -144,8 +144,8 @@ export function openServices(deps: OpenServicesDeps) {
   const rights = createRightsFollower({ identities: opened.identities, changeAcl, isOver: farewells.has, log });
   const followRights = (space: Space): void => {
     if (space.id === tech.space.id) return;
-    joins.rightsMoved(space);
-    rights.moved(space);
+    joins.rightsChanged(space);
+    rights.changed(space);
   };
   events.on("opened", followRights);
   events.on("aclChanged", followRights);

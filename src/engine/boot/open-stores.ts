@@ -92,7 +92,7 @@ export async function openStores(deps: {
         }),
       );
       space.engine.onCommit((batch) => events.emit("committed", space, batch));
-      space.aclService.onMoved(() => events.emit("aclChanged", space));
+      space.aclService.onChanged(() => events.emit("aclChanged", space));
       return space;
     },
     async close() {

@@ -34,7 +34,7 @@ export function openSync(
     },
   });
   events.on("committed", (space) => sync.committed(space.replica));
-  events.on("aclChanged", (space) => sync.aclMoved(space.replica));
+  events.on("aclChanged", (space) => sync.aclChanged(space.replica));
   events.on("known", sync.firstRoundSoon);
   events.on("ending", (spaceId) => {
     sync.forget(spaceId).catch((err: unknown) => log.error("forgetting a space failed", { err, spaceId }));

@@ -28,7 +28,7 @@ interface AgentRecordsDeps {
   /** The space, open. */
   services(): Promise<SpaceServices>;
   /** A trigger's record has changed, whoever changed it. */
-  onTouched(triggerId: string): void;
+  onChanged(triggerId: string): void;
 }
 
 /**
@@ -45,7 +45,7 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
     if (dataset === TRIGGERS_DATASET) {
       if (doc) triggers.set(id, doc);
       else triggers.delete(id);
-      deps.onTouched(id);
+      deps.onChanged(id);
       return;
     }
     const triggerId = (doc ?? runs.get(id))?.["triggerId"];

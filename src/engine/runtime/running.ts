@@ -44,7 +44,7 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
   const ticker = createTicker(isStopping);
   const traces = createTraceFiles(agent.anchorId, services);
   const { spaceEvents: events } = deps;
-  const records = await openAgentRecords({ agent, events, traces, self: peerId, services, onTouched: ticker.touched });
+  const records = await openAgentRecords({ agent, events, traces, self: peerId, services, onChanged: ticker.changed });
   begun.defer(records.stop);
 
   const host = await openHost(deps, agent.spaceId);
@@ -94,7 +94,7 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
   await runs.closeOrphans();
   await seedChatWatch({ agent, records, isActive: () => election.active() === peerId });
   ticker.start({
-    touched: scheduler.touched,
+    changed: scheduler.changed,
     tick: () => scheduler.tick(),
     everySecond() {
       void keepElection(deps.devices, peerId).catch((err: unknown) => log.warn("no claim could be made", { err }));
@@ -110,7 +110,7 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
 }
 
 interface Ticking {
-  touched(triggerId: string): void;
+  changed(triggerId: string): void;
   tick(): void;
   everySecond(): void;
 }
@@ -125,9 +125,9 @@ function createTicker(isStopping: () => boolean) {
     ticking?.everySecond();
   };
   return {
-    touched(triggerId: string): void {
+    changed(triggerId: string): void {
       if (!ticking) return;
-      ticking.touched(triggerId);
+      ticking.changed(triggerId);
       soon ??= setImmediate(() => {
         soon = undefined;
         ticking?.tick();

@@ -40,7 +40,7 @@ export function createTriggerWorld({ self = "A", active = "A", known = ["A", "B"
       const next = { ...record, ...set };
       for (const leaf of unset) delete next[leaf];
       records.set(id, next);
-      scheduler.touched(id);
+      scheduler.changed(id);
     },
   };
   const runStore: RunStore = {
@@ -101,7 +101,7 @@ export function createTriggerWorld({ self = "A", active = "A", known = ["A", "B"
         ...records.get(id),
         ...fields,
       });
-      scheduler.touched(id);
+      scheduler.changed(id);
     },
     answer(next: typeof answer) {
       answer = next;

@@ -31,8 +31,8 @@ export function createWorld() {
       observers.add(observer);
       return () => void observers.delete(observer);
     },
-    follow(room, prefix) {
-      const name = `${prefix} ${room.scope === "space" ? room.spaceId : room.scope}`;
+    follow(audience, prefix) {
+      const name = `${prefix} ${audience.scope === "space" ? audience.spaceId : audience.scope}`;
       followed.push(name);
       return () => void followed.splice(followed.indexOf(name), 1);
     },

@@ -312,8 +312,8 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
       if (!isKilled() && !space.engine.closing()) throw error;
     });
   };
-  space.aclService.onMoved(() => {
-    service.aclMoved(replica);
+  space.aclService.onChanged(() => {
+    service.aclChanged(replica);
     notifyAdmitted();
   });
   notifyAdmitted();
