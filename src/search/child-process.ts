@@ -186,7 +186,7 @@ function errorOf({ code, message, details, stack, fault }: Extract<ChildAnswer, 
 }
 
 /** Sends a message to the server that started this process. */
-export function tellParent(message: ChildAnswer | { readonly kind: string }): void {
+export function sendToParent(message: ChildAnswer | { readonly kind: string }): void {
   process.send?.(message);
 }
 

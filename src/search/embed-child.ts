@@ -6,7 +6,7 @@
 import { FFIType } from "bun:ffi";
 import { constants, setPriority } from "node:os";
 import { openLibc } from "../base/libc.ts";
-import { failureOf, tellParent } from "./child-process.ts";
+import { failureOf, sendToParent } from "./child-process.ts";
 import type { Embedded, EmbedRequest, Loaded } from "./embed-protocol.ts";
 import { prepareOrtBinding } from "./ort-binding.ts";
 import { loadTextEmbedder, type TextEmbedder } from "./text-embedder.ts";
@@ -37,9 +37,9 @@ export function runEmbedChild(): Promise<number> {
 
   const reply = async (request: EmbedRequest & { id: number }): Promise<void> => {
     try {
-      tellParent({ kind: "reply", id: request.id, result: await answer(request) });
+      sendToParent({ kind: "reply", id: request.id, result: await answer(request) });
     } catch (error) {
-      tellParent(failureOf(request.id, error));
+      sendToParent(failureOf(request.id, error));
     }
   };
 

@@ -10,7 +10,7 @@ import { isDamage } from "../store/database.ts";
 import { checkIndex } from "../store/search/index-check.ts";
 import { removeIndexFiles } from "../store/search/index-store.ts";
 import { SourceDamagedError } from "../store/search/space-source.ts";
-import { type ChildAnswer, failureOf, tellParent } from "./child-process.ts";
+import { type ChildAnswer, failureOf, sendToParent } from "./child-process.ts";
 import { cutText } from "./index-cut.ts";
 import type { IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
 import type { SearchConfig } from "./search-config.ts";
@@ -59,7 +59,7 @@ let current: Task | undefined;
 let running = false;
 let closed = false;
 
-const tell = (report: IndexReport | ChildAnswer): void => tellParent(report);
+const tell = (report: IndexReport | ChildAnswer): void => sendToParent(report);
 
 function indexAt(place: IndexPlace): OpenIndex {
   const known = open.get(place.spaceId);
@@ -101,11 +101,11 @@ function closeIndex(spaceId: string, one: OpenIndex): void {
   try {
     one.index.close();
   } catch (error) {
-    tellFault(one.index.place, error);
+    reportFault(one.index.place, error);
   }
 }
 
-function tellFault(place: IndexPlace, error: unknown): void {
+function reportFault(place: IndexPlace, error: unknown): void {
   if (mendDamage(place, error)) return;
   tell({
     kind: "log",
@@ -227,7 +227,7 @@ function rest(): void {
         if (!one.logDue) one.index.releaseSource();
       }
     } catch (error) {
-      tellFault(one.index.place, error);
+      reportFault(one.index.place, error);
     }
     if (idleMs > IDLE_MS && open.get(spaceId) === one) closeIndex(spaceId, one);
   }
@@ -326,10 +326,10 @@ export function runIndexChild(): Promise<number> {
   process.on("message", (request: IndexRequest & { id?: number }) => {
     const { id } = request;
     const reply = (result: unknown): void => {
-      if (id !== undefined) tellParent({ kind: "reply", id, result });
+      if (id !== undefined) sendToParent({ kind: "reply", id, result });
     };
     if (request.kind === "check") {
-      check(request).then(reply, (error: unknown) => id !== undefined && tellParent(failureOf(id, error)));
+      check(request).then(reply, (error: unknown) => id !== undefined && sendToParent(failureOf(id, error)));
       return;
     }
     try {
@@ -338,7 +338,7 @@ export function runIndexChild(): Promise<number> {
       // Nobody waits for a request without an id, so its failure is not answered but thrown.
       if (id === undefined) throw error;
       const isGone = !existsSync(request.place.source);
-      tellParent(failureOf(id, isGone ? svcError("server.unavailable") : error));
+      sendToParent(failureOf(id, isGone ? svcError("server.unavailable") : error));
     }
   });
   process.on("disconnect", () => {

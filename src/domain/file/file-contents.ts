@@ -112,7 +112,7 @@ export function createFileContents(deps: FileContentsDeps) {
     table.prove(content.rootCid, content.size, content.hash, content.keyId);
     table.setWanted(content.rootCid, false);
   };
-  const tellProved = (content: Content): void => {
+  const notifyProved = (content: Content): void => {
     statuses.changed(table.refsOfRoot(content.rootCid).map(({ fileId }) => fileId));
     deps.onWork();
   };
@@ -166,12 +166,12 @@ export function createFileContents(deps: FileContentsDeps) {
     /** It was fetched, and is whole here. What the network does not keep came from a device that has it, too. */
     async arrived(content: Content): Promise<void> {
       await engine.write(() => noteProved(content));
-      tellProved(content);
+      notifyProved(content);
       if (table.content(content.rootCid)?.state !== FILE_DURABLE) await noteElsewhere(content.rootCid);
     },
-    /** Within a write: its bytes are here, whole, and are what its identity says. `tellProved` after it. */
+    /** Within a write: its bytes are here, whole, and are what its identity says. `notifyProved` after it. */
     noteProved,
-    tellProved,
+    notifyProved,
     noteElsewhere,
     /** Its bytes are not here any more. */
     gone: (root: string): void => statuses.changed(table.refsOfRoot(root).map(({ fileId }) => fileId)),

@@ -106,7 +106,7 @@ export function createFileService(deps: FileServiceDeps) {
         const file = { objectId, size, name: input.name, mime, variant: input.variant, variantOf: input.variantOf };
         const fileId = await writeRow(objectId, input, rowOf(file, { rootCid: content.rootCid, hash, keyId }), content);
         if (fileId !== undefined) {
-          own.tellProved(content);
+          own.notifyProved(content);
           return fileId;
         }
         // Somebody was removed meanwhile: what they had the key of is sealed anew, from the copy that is there now.

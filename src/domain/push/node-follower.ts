@@ -51,7 +51,7 @@ export interface NodeFollower extends Service {
   /** Must be called when something may have changed. */
   kick(): void;
   /** Must be called when the node may have lost what was sent to it. */
-  tellAgain(): void;
+  sendAgain(): void;
 }
 
 export function createNodeFollower(deps: FollowerDeps): NodeFollower {
@@ -97,7 +97,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
 
   const follow = async (): Promise<void> => {
     if (deps.isPruned()) return;
-    await tellPruned();
+    await sendPruned();
     const token = await tokenFile.read();
     const planned = await deps.plan.plan();
     const now: Told = {
@@ -108,12 +108,12 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     const isFresh = told !== undefined && now.atMs - told.atMs < LOOK_MS / 2;
     if (isFresh && told?.token === now.token && told.plan === now.plan) return;
     const state = losses;
-    if (await tellToken(token, told?.token === now.token)) await tellTopics(planned);
+    if (await sendToken(token, told?.token === now.token)) await sendTopics(planned);
     told = state === losses ? now : undefined;
   };
 
   /** Devices that were pruned lose their tokens. */
-  const tellPruned = async (): Promise<void> => {
+  const sendPruned = async (): Promise<void> => {
     for (const peerId of store.pruned()) {
       await calls.post(PUSH_PATHS.tokenDrop, NoReply, { device: deps.tagOf(peerId) });
       store.dropPruned(peerId);
@@ -121,7 +121,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
   };
 
   /** Sends the token. Returns whether the account has a device to wake: without one there is nothing to watch. */
-  const tellToken = async (state: TokenState, isTold: boolean): Promise<boolean> => {
+  const sendToken = async (state: TokenState, isTold: boolean): Promise<boolean> => {
     if (state.kind === "revoked") {
       await calls.post(PUSH_PATHS.tokenDrop, NoReply, { device: deps.ownTag });
       await tokenFile.forgetRevoked();
@@ -140,7 +140,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     return true;
   };
 
-  const tellTopics = async (planned: readonly PlannedSpace[]): Promise<void> => {
+  const sendTopics = async (planned: readonly PlannedSpace[]): Promise<void> => {
     await store.noteKeys(planned.map(({ keys }) => keys.publicKey));
     const { add, drop } = differences(planned, await listTopics(), store.isKnownKey);
     for (const part of slicesOf(drop))
@@ -176,7 +176,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
   return {
     name: "push node",
     kick,
-    tellAgain() {
+    sendAgain() {
       losses++;
       told = undefined;
       kick();

@@ -58,7 +58,7 @@ export function createPushService(deps: PushServiceDeps) {
   const calls = createNodeCalls({
     ...{ url: deps.url, account: account.id, signer: account.signer, timeoutMs: REQUEST_MS },
     signal: ending.signal,
-    onOtherState: () => follower.tellAgain(),
+    onOtherState: () => follower.sendAgain(),
   });
   const tagOf = createDeviceTags(account);
   const plan = createSubscriptionPlan({

@@ -152,7 +152,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
   };
 
   /** One line while it stays the same; the attempts go on. A stack would only show where we wait. */
-  const tellUnusable = (failure: SvcError) => {
+  const reportUnusable = (failure: SvcError) => {
     const reason = `${failure.message}${causeText(failure)}`;
     if (reason !== toldReason) log.warn("network: cannot use it", { url: deps.url, reason });
     toldReason = reason;
@@ -182,7 +182,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
         if (cause) log.info("network: connection lost", { err: cause });
       } catch (error) {
         const failure = networkFailure(error, deps.identity);
-        tellUnusable(failure);
+        reportUnusable(failure);
         setState(failure.code === "network.forbidden" ? "refused" : "offline", {
           reason: failure.message,
           code: failure.code,

@@ -43,7 +43,7 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     channels,
     acl: createAclPublisher({ placesOf, timers }),
     lookAfterOld: oldPlaces.lookAfter,
-    tellLost: createLostPlaces(store),
+    reportLost: createLostPlaces(store),
   });
   const acl = createAclAppender({ log, toPresent, inviteSeedOf: deps.inviteSeedOf });
   let closed = false;

@@ -15,7 +15,7 @@ interface PlaceWalkDeps {
   /** Notes when old places were lost by the store. */
   lookAfterOld(replica: Replica, own: SpaceChannel | undefined): Promise<void>;
   /** Tells those who stand at places of branches that lost. */
-  tellLost(replica: Replica): Promise<void>;
+  reportLost(replica: Replica): Promise<void>;
 }
 
 /**
@@ -43,7 +43,7 @@ export function createPlaceWalk(deps: PlaceWalkDeps) {
     await acl.read(own);
     if (replica.role() === "none") return (await channels.of(replica)) === own ? own : "on";
     await acl.publish(replica, own);
-    await deps.tellLost(replica);
+    await deps.reportLost(replica);
     const place = channels.places(replica).find(({ keyId }) => keyId === own.keyId);
     if (!place) return "on";
     const ending = place.ending;

@@ -38,7 +38,7 @@ export interface SpaceChannel {
 }
 
 /** Whoever waits for `changed` looks again, and then waits for the next time. */
-export function tellChanged(own: SpaceChannel): void {
+export function notifyChanged(own: SpaceChannel): void {
   const { resolve } = own.changed;
   own.changed = Promise.withResolvers();
   resolve();

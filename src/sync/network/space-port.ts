@@ -12,7 +12,7 @@ import { secretInLink } from "./acl-append.ts";
 import type { ChannelPort } from "./channel.ts";
 import { hasLost, notePlace, type PlaceEnd, putLeftOut, putLost, putRefilling } from "./log-notes.ts";
 import { outgoingOf } from "./outgoing-changes.ts";
-import { type SpaceChannel, tellChanged } from "./space-channels.ts";
+import { notifyChanged, type SpaceChannel } from "./space-channels.ts";
 
 /** Changes that others wrote a moment ago, and publish themselves, need not be published from here. */
 const OTHERS_FIRST_MS = 10_000;
@@ -136,7 +136,7 @@ export function createSpacePort(
           notePlace(write, replica, keyId, { acl: cursor, end: own().end, ...linked });
         });
         if (own().end) own().isPast = true;
-        tellChanged(own());
+        notifyChanged(own());
         await replica.acl.sequencePending();
         deps.notifyChanged(spaceId);
       }),
@@ -158,7 +158,7 @@ export function createSpacePort(
       if (channel.channel.state().junk > 0) refusedOnce("messages that are not sealed as the space's are");
       noteState(book, channel);
       deps.notifyProgress();
-      tellChanged(channel);
+      notifyChanged(channel);
       deps.notifyStatus(spaceId);
     },
   };
