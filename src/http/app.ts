@@ -136,7 +136,8 @@ export function createApp(deps: AppDeps): App {
       const startedMs = performance.now();
       const info = { requestId, log, inner: innerStreams(request, requestId, log) };
       const response = await answer(request, pathname, info).catch((thrown: unknown) => errorResponse(thrown, log));
-      const hasRest = response.status >= 400 || !request.bodyUsed;
+      // Bun gives a GET no body, so it has none that was left.
+      const hasRest = request.method !== "GET" && (response.status >= 400 || !request.bodyUsed);
       if (hasRest && !(await readUnread(request, server.stopping))) response.headers.set("connection", "close");
       response.headers.set("x-request-id", requestId);
       const origin = request.headers.get("origin");
