@@ -1,4 +1,5 @@
-import { svcError } from "../protocol/errors.ts";
+import { refusedPart } from "../protocol/errors.ts";
+import { refusal } from "../protocol/refusals.ts";
 import { deriveKey } from "./derive.ts";
 import { entropyToMnemonic, mnemonicToSeed } from "./mnemonic.ts";
 import { deriveSlip10 } from "./slip10.ts";
@@ -25,8 +26,12 @@ export async function deriveAccountSeed(entropy: Uint8Array, index: number): Pro
 /** Throws `request.invalid_field` unless the index is an integer from 0 to 2^31 − 1. */
 export function checkAccountIndex(index: number): void {
   if (!Number.isInteger(index) || index < 0 || index > MAX_ACCOUNT_INDEX) {
-    const reason = `an integer from 0 to ${MAX_ACCOUNT_INDEX}`;
-    throw svcError("request.invalid_field", { field: "index", reason }, `index must be ${reason}`);
+    throw refusedPart(
+      "request.invalid_field",
+      { field: "index" },
+      refusal("index.range", { most: MAX_ACCOUNT_INDEX }),
+      "must",
+    );
   }
 }
 

@@ -19,12 +19,13 @@ const COST_BOUNDS: Readonly<Record<keyof PasskeyCost, readonly [min: number, max
 };
 
 /** Names the first parameter that is out of bounds, with its bounds; returns undefined when all are acceptable. */
-export function passkeyCostFault(cost: PasskeyCost): string | undefined {
-  for (const name of ["memoryKiB", "passes", "parallelism"] as const) {
-    const [min, max] = COST_BOUNDS[name];
-    const value = cost[name];
-    if (!Number.isInteger(value) || value < min || value > max)
-      return `${name} must be an integer from ${min} to ${max}`;
+export function passkeyCostFault(
+  cost: PasskeyCost,
+): { part: keyof PasskeyCost; least: number; most: number } | undefined {
+  for (const part of ["memoryKiB", "passes", "parallelism"] as const) {
+    const [least, most] = COST_BOUNDS[part];
+    const value = cost[part];
+    if (!Number.isInteger(value) || value < least || value > most) return { part, least, most };
   }
   return undefined;
 }

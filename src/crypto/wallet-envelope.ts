@@ -1,8 +1,9 @@
 import { base64ToBytes, bytesToBase64, bytesToHex, bytesToUtf8, hexToBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { AccountId, PeerId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
-import { SvcError, svcError } from "../protocol/errors.ts";
+import { refusedPart, SvcError, svcError } from "../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import { parseAccountId } from "./account-id.ts";
 import { sha256 } from "./hash.ts";
 import { ENTROPY_BYTES } from "./mnemonic.ts";
@@ -68,8 +69,7 @@ export async function encodeWallet(
   };
   if (passkey === undefined) return envelopeText({ accountId, peerId, machineId, kdf: undefined, payload: secrets });
   if (passkey === "") {
-    const reason = "must not be empty; leave it out for a wallet without one";
-    throw svcError("request.invalid_field", { field: "passkey", reason }, `passkey ${reason}`);
+    throw refusedPart("request.invalid_field", { field: "passkey" }, refusal("passkey.empty"), "plain");
   }
   const salt = randomBytes(PASSKEY_SALT_BYTES);
   const { memoryKiB, passes, parallelism } = cost;
@@ -88,9 +88,9 @@ export async function encodeWallet(
 export async function openWallet(text: string, passkey?: string): Promise<Wallet> {
   const envelope = parseEnvelope(text);
   const secrets = envelope.kdf ? await openPayload(envelope, envelope.kdf, passkey) : envelope.payload;
-  if (!isJsonObject(secrets)) throw damaged("its payload is not an object");
+  if (!isJsonObject(secrets)) throw damaged(refusal("wallet.payload_object"));
   const index = secrets["index"];
-  if (typeof index !== "number" || !Number.isInteger(index) || index < 0) throw damaged("index is not an integer");
+  if (typeof index !== "number" || !Number.isInteger(index) || index < 0) throw damaged(refusal("wallet.index"));
   const wallet = assembleWallet({
     entropy: secretBytes(secrets, "entropy", ENTROPY_BYTES),
     index,
@@ -98,8 +98,8 @@ export async function openWallet(text: string, passkey?: string): Promise<Wallet
     deviceSeed: secretBytes(secrets, "deviceSeed", SEED_BYTES),
     machineId: envelope.machineId,
   });
-  if (wallet.accountId !== envelope.accountId) throw damaged("accountId is not that of its account key");
-  if (wallet.peerId !== envelope.peerId) throw damaged("peerId is not that of its device key");
+  if (wallet.accountId !== envelope.accountId) throw damaged(refusal("wallet.other_account"));
+  if (wallet.peerId !== envelope.peerId) throw damaged(refusal("wallet.other_device"));
   return wallet;
 }
 
@@ -116,7 +116,7 @@ async function openPayload(envelope: Envelope, kdf: Kdf, passkey: string | undef
   if (passkey === undefined || passkey === "") throw svcError("auth.passkey_required");
   const salt = base64ToBytes(kdf.salt)!;
   const sealed = typeof envelope.payload === "string" ? base64ToBytes(envelope.payload) : undefined;
-  if (!sealed) throw damaged("its payload is not base64");
+  if (!sealed) throw damaged(refusal("wallet.payload_base64"));
   const key = await passkeyToKey(passkey, salt, kdf);
   const opened = open(key, sealed, utf8ToBytes(headerText(envelope)));
   if (!opened) throw svcError("auth.passkey_wrong");
@@ -145,21 +145,20 @@ function envelopeText(envelope: Envelope): string {
 }
 
 function parseEnvelope(text: string): Envelope {
-  if (text.length > MAX_CHARS) throw damaged(`it is longer than ${MAX_CHARS} characters`);
+  if (text.length > MAX_CHARS) throw damaged(refusal("wallet.too_long", { limitChars: MAX_CHARS }));
   const json = parseJson(text);
-  if (!isJsonObject(json)) throw damaged("it is not a JSON object");
-  if (json["kind"] !== KIND) throw damaged(`kind is not "${KIND}"`);
+  if (!isJsonObject(json)) throw damaged(refusal("wallet.object"));
+  if (json["kind"] !== KIND) throw damaged(refusal("wallet.kind", { kind: KIND }));
   const version = json["version"];
   if (typeof version === "number" && version > VERSION) {
-    const message = `The wallet file is of version ${version}, this program knows version ${VERSION}: use a newer one`;
-    throw new SvcError("internal", { message });
+    throw new SvcError("internal", { refusal: refusal("wallet.newer", { version, known: VERSION }) });
   }
-  if (version !== VERSION) throw damaged("version is not known");
+  if (version !== VERSION) throw damaged(refusal("wallet.version"));
   const { accountId, peerId, machine, payload } = json;
-  if (typeof accountId !== "string" || !parseAccountId(accountId)) throw damaged("accountId is not an account id");
-  if (typeof peerId !== "string" || !parsePeerId(peerId)) throw damaged("peerId is not a peer id");
-  if (typeof machine !== "string") throw damaged("machine is not a text");
-  if (payload === undefined) throw damaged("payload is absent");
+  if (typeof accountId !== "string" || !parseAccountId(accountId)) throw damaged(refusal("wallet.account_id"));
+  if (typeof peerId !== "string" || !parsePeerId(peerId)) throw damaged(refusal("wallet.peer_id"));
+  if (typeof machine !== "string") throw damaged(refusal("wallet.machine"));
+  if (payload === undefined) throw damaged(refusal("wallet.no_payload"));
   const envelope: Envelope = {
     accountId: accountId as AccountId,
     peerId: peerId as PeerId,
@@ -167,21 +166,21 @@ function parseEnvelope(text: string): Envelope {
     kdf: json["kdf"] === undefined ? undefined : parseKdf(json["kdf"]),
     payload,
   };
-  if (json["checksum"] !== checksumOf(envelope)) throw damaged("its checksum does not agree");
+  if (json["checksum"] !== checksumOf(envelope)) throw damaged(refusal("wallet.checksum"));
   return envelope;
 }
 
 function parseKdf(json: Json): Kdf {
-  if (!isJsonObject(json) || json["name"] !== "argon2id") throw damaged("kdf.name is not argon2id");
+  if (!isJsonObject(json) || json["name"] !== "argon2id") throw damaged(refusal("wallet.kdf_name"));
   const { memoryKiB, passes, parallelism, salt } = json;
   if (typeof memoryKiB !== "number" || typeof passes !== "number" || typeof parallelism !== "number") {
-    throw damaged("kdf has a parameter that is not a number");
+    throw damaged(refusal("wallet.kdf_number"));
   }
   const cost = { memoryKiB, passes, parallelism };
   const fault = passkeyCostFault(cost);
-  if (fault) throw damaged(`kdf.${fault}`);
+  if (fault) throw damaged(refusal("wallet.kdf_cost", fault));
   if (typeof salt !== "string" || base64ToBytes(salt)?.length !== PASSKEY_SALT_BYTES) {
-    throw damaged(`kdf.salt is not base64 of ${PASSKEY_SALT_BYTES} bytes`);
+    throw damaged(refusal("wallet.salt", { bytes: PASSKEY_SALT_BYTES }));
   }
   return { name: "argon2id", ...cost, salt };
 }
@@ -189,7 +188,7 @@ function parseKdf(json: Json): Kdf {
 function secretBytes(secrets: JsonObject, field: string, length: number): Uint8Array {
   const value = secrets[field];
   const bytes = typeof value === "string" ? hexToBytes(value) : undefined;
-  if (bytes?.length !== length) throw damaged(`${field} is not ${length} bytes of hex`);
+  if (bytes?.length !== length) throw damaged(refusal("wallet.secret", { field, bytes: length }));
   return bytes;
 }
 
@@ -197,13 +196,11 @@ function parseJson(text: string): Json {
   try {
     return JSON.parse(text) as Json;
   } catch {
-    throw damaged("it is not JSON");
+    throw damaged(refusal("wallet.json"));
   }
 }
 
 /** The reasons name fields and never values, so that no secret gets into a log. */
-function damaged(reason: string): SvcError {
-  return new SvcError("internal", {
-    message: `The wallet file is damaged: ${reason}. Put back a copy of it, or restore the account from its 12 words`,
-  });
+function damaged(why: Refusal): SvcError {
+  return new SvcError("internal", { refusal: refusal("wallet.damaged", { why }) });
 }

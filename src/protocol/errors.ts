@@ -248,6 +248,7 @@ const PART_MESSAGES = {
   reason: (_part: string, reason: string) => reason,
   colon: (part: string, reason: string) => `${part}: ${reason}`,
   plain: (part: string, reason: string) => `${part} ${reason}`,
+  must: (part: string, reason: string) => `${part} must be ${reason}`,
   is: (part: string, reason: string) => `${part} is ${reason}`,
   refused: (part: string, reason: string) => `${part} is refused: ${reason}`,
   it: (part: string, reason: string) => `The field ${part} is refused: it ${reason}`,

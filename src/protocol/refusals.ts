@@ -1,4 +1,5 @@
 import type { Malformation } from "../base/malformed.ts";
+import { ACCOUNT_WORDS } from "./account-words.ts";
 import { ACL_WORDS } from "./acl-words.ts";
 import type { Json } from "./json.ts";
 import { LIMITS } from "./limits.ts";
@@ -62,6 +63,7 @@ const WORDS = {
   ...QUERY_WORDS,
   ...STATE_WORDS,
   ...ACL_WORDS,
+  ...ACCOUNT_WORDS,
   ...NETWORK_WORDS,
 
   // A write that the rules of its dataset refuse
@@ -74,6 +76,10 @@ const WORDS = {
   "object.takes_no_content": ({ objectId, type }: { objectId: string; type: string }): string =>
     `${objectId} takes no ${type} content: ${refusalText(refusal("write.no_content"))}`,
 
+  "wallet.damaged": ({ why }: { why: object }): string =>
+    `The wallet file is damaged: ${refusalText(why as Refusal)}. Put back a copy of it, or restore the account from its 12 words`,
+  "run.not_replayed": ({ why }: { why: object }): string =>
+    `The run cannot be replayed: ${refusalText(why as Refusal)}`,
   "part.refused": ({ part, why }: { part: string; why: object }): string =>
     `${part} is refused: ${refusalText(why as Refusal)}`,
   "part.remedied": ({ why, remedy }: { why: object; remedy: object }): string =>

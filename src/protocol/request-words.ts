@@ -40,6 +40,15 @@ export const REQUEST_WORDS = {
   "pair.self": "self",
   "pair.somebody_else": "a one-to-one space is with somebody else",
 
+  // A trigger, a program, a run
+  "trigger.source": "the source is not supported",
+  "trigger.never": "it can never fire",
+  "program.name": "1 to 128 characters of A-Z, a-z, 0-9 and . _ -, the first a letter or a digit",
+  "run.no_trace": "it has no trace",
+  "run.trace_cut": "its trace was cut at its limit",
+  "run.ended_outside": ({ status }: { status: string }) => `it ended from outside (${status})`,
+  "run.program_gone": ({ program }: { program: string }) => `its program ${program} is gone`,
+
   // The name of a key
   "key.length": "a key has 1 to 128 characters",
   "key.dot": "a key has no dot and is not *",

@@ -3,7 +3,8 @@ import type { AccountId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import { machineId } from "../../crypto/machine-id.ts";
 import { createWallet, mnemonicOf, type Wallet } from "../../crypto/wallet.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedPart, svcError } from "../../protocol/errors.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { BootEngine } from "../boot/boot-engine.ts";
 import type { Config } from "../config/config.ts";
 import type { Engine } from "../engine.ts";
@@ -201,9 +202,7 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
 
 /** The modes of `POST /v1/auth` exclude each other. Throws request.invalid_field. */
 export function checkAuthRequest({ mnemonic, index, accountId }: AuthRequest): void {
-  const refuse = (field: string, reason: string) =>
-    svcError("request.invalid_field", { field, reason }, `${field} ${reason}`);
-  if (accountId !== undefined && mnemonic !== undefined)
-    throw refuse("accountId", "does not go with mnemonic: select a wallet or restore one");
-  if (index !== undefined && mnemonic === undefined) throw refuse("index", "goes with mnemonic only");
+  const refuse = (field: string, why: Refusal) => refusedPart("request.invalid_field", { field }, why, "plain");
+  if (accountId !== undefined && mnemonic !== undefined) throw refuse("accountId", refusal("auth.one_way"));
+  if (index !== undefined && mnemonic === undefined) throw refuse("index", refusal("auth.index_alone"));
 }

@@ -4,7 +4,8 @@ import { machineId } from "../../crypto/machine-id.ts";
 import { createWallet, mnemonicOf, renewDevice, type Wallet } from "../../crypto/wallet.ts";
 import { encodeWallet, readWalletHeader } from "../../crypto/wallet-envelope.ts";
 import { readWalletFile, writeWalletFile } from "../../crypto/wallet-file.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs } from "../../protocol/errors.ts";
+import { refusal, refusalText } from "../../protocol/refusals.ts";
 import { type Config, type ConfigSources, loadConfig } from "../config/config.ts";
 import { prepareDataRoot } from "../data-root.ts";
 import { StartRefusal } from "../start-refusal.ts";
@@ -81,10 +82,10 @@ export async function initAccount(options: InitOptions): Promise<InitResult> {
  */
 async function newDevice({ mnemonic, forceNew }: InitOptions, config: Config, log: Log): Promise<InitResult> {
   if (mnemonic !== undefined || forceNew)
-    throw svcError(
+    throw refusedAs(
       "request.invalid_field",
-      { field: "newDevice", reason: "goes with no account to be made" },
-      "--new-device gives the account that is here fresh device keys: it goes with neither a phrase nor --new",
+      { field: "newDevice", reason: refusalText(refusal("auth.no_account_made")) },
+      refusal("auth.new_device"),
     );
   const resolved = await resolvePlace(config);
   if (!resolved)

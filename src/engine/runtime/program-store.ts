@@ -1,6 +1,7 @@
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedPart } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { compareStrings } from "../../query/value/value-order.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SpaceServices } from "../boot/space-services.ts";
@@ -103,8 +104,7 @@ export function createProgramStore(deps: {
     /** Makes a program of the agent space, or gives a known one another source. */
     async put(name: string, version: number, code: string): Promise<ProgramInfo> {
       if (!NAME.test(name)) {
-        const reason = "1 to 128 characters of A-Z, a-z, 0-9 and . _ -, the first a letter or a digit";
-        throw svcError("request.invalid_field", { field: "name", reason }, `name is refused: it takes ${reason}`);
+        throw refusedPart("request.invalid_field", { field: "name" }, refusal("program.name"), "takes");
       }
       const services = await deps.space(agent.spaceId);
       const { typeId, names, versions } = typeIn(services)!;

@@ -2,8 +2,9 @@ import type { Clock } from "../../base/clock.ts";
 import { readTrigger, type TriggerDefinition } from "../../domain/trigger/trigger-definition.ts";
 import { dateOf } from "../../domain/trigger/trigger-runs.ts";
 import type { FireRequest, TriggerScheduler } from "../../domain/trigger/trigger-scheduler.ts";
-import { svcError } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import type { ProgramProcesses } from "../../sandbox/program-processes.ts";
 import { type ReplayResult, replayProgram } from "../../sandbox/program-replay.ts";
 import { parseTrace } from "../../sandbox/program-trace.ts";
@@ -117,15 +118,15 @@ export function createTriggerControl(deps: TriggerControlDeps) {
       const row = runOf(runId);
       const text = await traceOf(row);
       const trace = text === undefined ? undefined : parseTrace(text);
-      const refuse = (reason: string) =>
-        svcError("run.not_replayable", { runId, reason }, `The run cannot be replayed: ${reason}`);
-      if (!trace) throw refuse("it has no trace");
-      if (trace.end.truncated) throw refuse("its trace was cut at its limit");
+      const refuse = (why: Refusal) =>
+        refusedAs("run.not_replayable", { runId, reason: refusalText(why) }, refusal("run.not_replayed", { why }));
+      if (!trace) throw refuse(refusal("run.no_trace"));
+      if (trace.end.truncated) throw refuse(refusal("run.trace_cut"));
       if (trace.end.fuel === null || trace.end.status === "timeout")
-        throw refuse(`it ended from outside (${trace.end.status})`);
+        throw refuse(refusal("run.ended_outside", { status: trace.end.status }));
       const spec = readProgramSpec(trace.head.program);
       const source = spec && (await programs.source(spec));
-      if (source === undefined) throw refuse(`its program ${trace.head.program} is gone`);
+      if (source === undefined) throw refuse(refusal("run.program_gone", { program: trace.head.program }));
       return replayProgram(deps.processes, trace, source);
     },
 
@@ -168,8 +169,8 @@ function withoutTrace(row: JsonObject): JsonObject {
 function checkSpec(record: JsonObject, spec: Json, nowMs: number): void {
   const { firing } = readTrigger({ ...record, program: "x@v1", args: {}, spec }, nowMs);
   if (firing.kind !== "never") return;
-  const reason = firing.marker === "unsupported_source" ? "the source is not supported" : "it can never fire";
-  throw svcError("request.invalid_field", { field: "spec", reason }, `spec is refused: ${reason}`);
+  const why = refusal(firing.marker === "unsupported_source" ? "trigger.source" : "trigger.never");
+  throw refusedPart("request.invalid_field", { field: "spec" }, why, "refused");
 }
 
 function occurrences({ firing }: TriggerDefinition, nowMs: number, count: number): number[] {

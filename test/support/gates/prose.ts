@@ -7,7 +7,7 @@
 import { join } from "node:path";
 
 const STRICT = ["account", "acl", "change", "domain", "files", "query", "space"];
-const MAKERS_ONLY = ["search", "sync"];
+const MAKERS_ONLY = ["crypto", "engine", "search", "sync"];
 const MAKES_REFUSALS = /from "(?:\.\.\/)+protocol\/(?:errors|refusals)\.ts"/;
 const MAKER = /^(?:new SvcError|svcError|refusal|refuse|refused|refusedAs|refusedPart|validationFault)$/;
 const FOR_THE_LOG = /[lL]og\.\w+$|\.warn$|^new \w*(?:Error|Damaged|Fault|Lost)$|^onRepair$|\.startLongWork$|^Symbol$/;
