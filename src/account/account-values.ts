@@ -1,6 +1,6 @@
 import type { ObjectId, SpaceId } from "../base/ids.ts";
 import type { RecordOp } from "../change/codec/change-body.ts";
-import { isJsonObject, type Json, type JsonObject } from "../protocol/json.ts";
+import { isJsonObject, type Json } from "../protocol/json.ts";
 import { ACCOUNT_VALUES_DATASET, ACCOUNT_VALUES_RULES } from "./private-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
@@ -36,9 +36,7 @@ export function createAccountValues(tech: TechSpace): AccountValues {
       return flat;
     },
     objectsOf(spaceId) {
-      const collectionId = engine.collectionIdOf(tech.index, ACCOUNT_VALUES_DATASET);
-      if (collectionId === undefined) return [];
-      const rows = engine.store.rows.docs(collectionId).map((text) => JSON.parse(text) as JsonObject);
+      const rows = engine.records(tech.index, ACCOUNT_VALUES_DATASET);
       return rows.filter((row) => row["spaceId"] === spaceId).map((row) => row["id"] as ObjectId);
     },
     onChanged: (listener) =>

@@ -133,7 +133,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     const { state } = space.acl;
     if (state.deletedAt !== undefined) return refuse(spaceId);
     if (!token || (pendingRequestOf(state, space.accountKey) && !letsIn(space, token))) return;
-    const asked = space.engine.store.meta(ASKED);
+    const asked = space.engine.note(ASKED);
     // The request got its place in the log and waits no more: it was declined, or taken back.
     if (asked && (state.sequenced.has(bytesToHex(asked)) || space.acl.at(asked))) return end(spaceId);
     if (!isLive(space, token)) return recheck(space, token);
@@ -172,7 +172,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     await spaces.whenRemoved(spaceId);
     if (spaces.isHere(spaceId)) {
       const space = await spaces.openHeld(spaceId);
-      await space.engine.write(() => space.engine.store.dropMeta(ASKED));
+      await space.engine.write((tx) => tx.dropNote(ASKED));
     }
     if (status === "joining") return;
     const spaceType = row?.["spaceType"] ? {} : { spaceType: SPACE_TYPE };
@@ -214,7 +214,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     }
     if (!asked) return;
     const { id } = asked;
-    await space.engine.write(() => space.engine.store.putMeta(ASKED, id));
+    await space.engine.write((tx) => tx.putNote(ASKED, id));
     if (space.role() !== "none") await life.activate(space.id);
   };
 
@@ -223,7 +223,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     const pending = secrets.askedOf(space.id);
     if (!pending) return;
     await space.aclService.takePending([pending]);
-    await space.engine.write(() => space.engine.store.putMeta(ASKED, sha256(pending)));
+    await space.engine.write((tx) => tx.putNote(ASKED, sha256(pending)));
     await requests.ask(space.id);
     await deps.round(space.id);
   };

@@ -40,11 +40,8 @@ export function createSpaceRows({ tech, store }: { tech: TechSpace; store: Accou
 
     /** Rows by status: active ones by default, `all`, or exactly one status. */
     list(status: string | undefined): SpaceInfo[] {
-      const collectionId = tech.space.engine.collectionIdOf(tech.index, SPACES_RULES.name);
       const infos: SpaceInfo[] = [];
-      // An account without a space has no such collection yet, but somebody may wait for it.
-      const docs = collectionId === undefined ? [] : tech.space.engine.store.rows.docs(collectionId);
-      const shared = docs.map((doc) => JSON.parse(doc) as JsonObject);
+      const shared = tech.space.engine.records(tech.index, SPACES_RULES.name);
       const pending = store
         .pendingSpaces()
         .map((text) => JSON.parse(text) as JsonObject)

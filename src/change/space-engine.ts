@@ -154,7 +154,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, unblocked, writer };
   const { queue, erasure, onCommit, refolded } = createCommits({ ...committing, onFailure });
   const intake = createChangeIntake({ queue, ingest, unblocked, checker: deps.checker, onFailure });
-  const given = { objects, records, writer, projection, batch, unblocked, localVersion };
+  const given = { store, objects, records, writer, projection, batch, unblocked, localVersion };
   retryLaterVersions();
 
   return {
@@ -248,6 +248,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     derivedId: (type: string, derivation: string): ObjectId =>
       cidFromDigest(encodeDerivedRoot({ space: digestOfCid(spaceId)!, type, derivation }).id) as ObjectId,
     record: records.record,
+    records: records.records,
+    recordsWithLocal: records.recordsWithLocal,
     recordState: records.recordState,
     collectionIdOf: records.collectionIdOf,
     /** A stored change as the fold takes it, for folding what is not the present state. */
@@ -278,6 +280,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     reactTo: reactions.add,
 
     onCommit,
+    /** A single value that a room keeps beside the space, under a name of its own. `WriteTx` puts and drops it. */
+    note: store.meta,
     idle: () => queue.idle(),
     /** Whether it is closed, or about to be: whoever works with it over several turns has to stop. */
     closing: () => queue.closing(),

@@ -5,6 +5,7 @@ import type { Json, JsonObject } from "../protocol/json.ts";
 import { refusal, refusalText } from "../protocol/refusals.ts";
 import { RollBackWith, type WriteScope } from "../store/commit-queue.ts";
 import type { RowState } from "../store/row-types.ts";
+import type { SpaceStore } from "../store/space-store.ts";
 import type { ChangeBody } from "./codec/change-body.ts";
 import type { DatasetRules } from "./codec/dataset-rules.ts";
 import type { OpenBatch, TouchedRecord } from "./fold/commit-batch.ts";
@@ -45,6 +46,9 @@ export interface WriteTx {
   recordStates(object: ObjectEntry, dataset: string, ids: readonly string[]): Map<string, RowState>;
   /** Enters an object into the deletion log; false when it is there. Its row disappears with this commit. */
   deleteObject(object: ObjectEntry): boolean;
+  /** Keeps a single value beside the space, under a name of its own; `engine.note` reads it. */
+  putNote(name: string, value: Uint8Array): void;
+  dropNote(name: string): void;
   /** What this batch has done so far, earlier writes included; for caches that follow records. */
   touched(): readonly TouchedRecord[];
   /** A version text for what no change carries (device-local writes). */
@@ -52,6 +56,7 @@ export interface WriteTx {
 }
 
 interface WriteTxDeps {
+  store: Pick<SpaceStore, "putMeta" | "dropMeta">;
   objects: ObjectCache;
   records: RecordReader;
   writer: LocalWriter;
@@ -107,6 +112,8 @@ export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
       batch.countLocalChange(undefined);
       return effective;
     },
+    putNote: deps.store.putMeta,
+    dropNote: deps.store.dropMeta,
     touched: batch.touched,
     localVersion,
   };

@@ -8,16 +8,16 @@ import { createProfileNews } from "./profile-news.ts";
 
 test("[profile] what is told while a new one is being written down settles nothing: the new one is told after it", async () => {
   const told: (string | undefined)[] = [];
-  const meta = new Map<string, Uint8Array>();
+  const notes = new Map<string, Uint8Array>();
   let profile: Profile = { name: "old" };
   let commit: (batch: unknown) => void = () => {};
   const engine = {
-    store: {
-      meta: (key: string) => meta.get(key),
-      putMeta: (key: string, value: Uint8Array) => void meta.set(key, value),
-      dropMeta: (key: string) => void meta.delete(key),
-    },
-    write: async (run: () => void) => run(),
+    note: (name: string) => notes.get(name),
+    write: async (run: (tx: unknown) => void) =>
+      run({
+        putNote: (name: string, value: Uint8Array) => void notes.set(name, value),
+        dropNote: (name: string) => void notes.delete(name),
+      }),
     onCommit(listener: (batch: unknown) => void) {
       commit = listener;
       return () => {};
@@ -44,7 +44,7 @@ test("[profile] what is told while a new one is being written down settles nothi
   });
   await news.change({ name: "new" });
   await until(() => Promise.resolve(told.at(-1) === "new"), "the new one to be told");
-  await until(() => Promise.resolve(meta.size === 0), "nothing to be left");
+  await until(() => Promise.resolve(notes.size === 0), "nothing to be left");
   await news.close();
   expect(told.at(-1)).toBe("new");
 });

@@ -25,7 +25,7 @@ export function createProfileNews(deps: {
 }) {
   const { tech, spaces, log } = deps;
   const { engine } = tech.space;
-  const stored = engine.store.meta(UNNOTIFIED);
+  const stored = engine.note(UNNOTIFIED);
   const unnotified = new Set<SpaceId>(stored ? (JSON.parse(Buffer.from(stored).toString()) as SpaceId[]) : []);
   /** Counts the changes of the profile, so that a space to which an older profile was sent is not marked as notified. */
   let generation = 0;
@@ -37,9 +37,9 @@ export function createProfileNews(deps: {
   let closed = false;
 
   const save = (): Promise<void> =>
-    engine.write(() => {
-      if (unnotified.size === 0) engine.store.dropMeta(UNNOTIFIED);
-      else engine.store.putMeta(UNNOTIFIED, Buffer.from(JSON.stringify([...unnotified])));
+    engine.write((tx) => {
+      if (unnotified.size === 0) tx.dropNote(UNNOTIFIED);
+      else tx.putNote(UNNOTIFIED, Buffer.from(JSON.stringify([...unnotified])));
     });
 
   /** Whether the members have the profile now, or there are none to notify. */

@@ -11,6 +11,8 @@ export interface EditorWindow {
 /** About how many bytes of text a window holds; a heading begins a new window. */
 const WINDOW_BYTES = 1_500;
 const ROOT = "";
+/** The type of the records in which a long block goes on (EDIT-7); a word may begin in one and end in the next. */
+const CONTINUATION = "continuation";
 
 interface Block {
   readonly id: string;
@@ -38,7 +40,7 @@ export function editorWindows(records: readonly JsonObject[]): EditorWindow[] {
     hasBody = false;
   };
 
-  for (const block of inOrder(records.flatMap(toBlock))) {
+  for (const block of joined(inOrder(records.map(toBlock)))) {
     const isHeading = block.type === "heading";
     // Consecutive headings head one window together.
     if (bytes >= WINDOW_BYTES || (isHeading && hasBody)) close();
@@ -56,19 +58,31 @@ export function editorWindows(records: readonly JsonObject[]): EditorWindow[] {
   return windows;
 }
 
-function toBlock(record: JsonObject): Block[] {
+function toBlock(record: JsonObject): Block {
   const nav = isJsonObject(record["nav"]) ? record["nav"] : {};
-  const text = typeof record["text"] === "string" ? record["text"].trim() : "";
+  const { type, text } = record;
   const [parent, pos] = [nav["parentId"], nav["pos"]];
-  return [
-    {
-      id: record["id"] as string,
-      type: typeof record["type"] === "string" ? record["type"] : "",
-      text,
-      parent: typeof parent === "string" ? parent : ROOT,
-      pos: typeof pos === "string" ? pos : "",
-    },
-  ];
+  return {
+    id: record["id"] as string,
+    type: typeof type === "string" ? type : "",
+    text: typeof text === "string" ? text : "",
+    parent: typeof parent === "string" ? parent : ROOT,
+    pos: typeof pos === "string" ? pos : "",
+  };
+}
+
+/** Blocks in their order, each with what it says in its continuations. One that goes on nothing stands for itself. */
+function joined(blocks: readonly Block[]): Block[] {
+  const isContinuation = ({ type, parent }: Block): boolean => type === CONTINUATION && parent !== ROOT;
+  const continuations = Map.groupBy(blocks.filter(isContinuation), ({ parent }) => parent);
+  const heads = new Set(blocks.filter((block) => !isContinuation(block)).map(({ id }) => id));
+  return blocks
+    .filter((block) => !isContinuation(block) || !heads.has(block.parent))
+    .map((block) => {
+      const more = heads.has(block.id) ? continuations.get(block.id) : undefined;
+      const texts = [block, ...(more ?? [])].map(({ text }) => text);
+      return { ...block, text: texts.join("").trim() };
+    });
 }
 
 /** Orders blocks depth first by position. Blocks whose parents are missing, or that are their own descendants, come last. */

@@ -14,6 +14,8 @@ export interface WriterState {
   readonly last: Uint8Array;
   /** Empty, or 32 bytes. */
   readonly forks: Uint8Array;
+  /** The writer's, where it is known already. */
+  readonly key?: string;
 }
 
 /** What is here of a writer. */
@@ -44,17 +46,46 @@ export interface WriterRange {
 
 /** The writers of a range. */
 export function withinRange<T extends OwnState>(vector: readonly T[], { after, upto }: WriterRange): readonly T[] {
-  const [first, last] = [bytesToHex(after), bytesToHex(upto)];
-  return first === "" && last === "" ? vector : vector.filter(({ key }) => key > first && (last === "" || key <= last));
+  const begin = after.length === 0 ? 0 : placeBehind(vector, bytesToHex(after));
+  const end = upto.length === 0 ? vector.length : placeBehind(vector, bytesToHex(upto));
+  return begin === 0 && end === vector.length ? vector : vector.slice(begin, end);
+}
+
+/**
+ * Finds the entries of writers in a vector, which is ordered by `key`. Those who ask mostly go through another vector in its
+ * order: the entry behind the one that was found last is looked at first.
+ */
+export function entriesOf<T extends OwnState>(vector: readonly T[]): (key: string) => T | undefined {
+  let next = 0;
+  return (key) => {
+    if (vector[next]?.key !== key) next = placeBehind(vector, key) - 1;
+    const entry = vector[next];
+    if (entry?.key !== key) return undefined;
+    next++;
+    return entry;
+  };
+}
+
+/** How many entries stand up to and at a key. */
+function placeBehind(vector: readonly OwnState[], key: string): number {
+  let [from, to] = [0, vector.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if (vector[middle]!.key <= key) from = middle + 1;
+    else to = middle;
+  }
+  return from;
 }
 
 export const isForked = (state: WriterState): boolean => state.count > state.seq;
 
 export const sameState = (a: WriterState, b: WriterState): boolean =>
-  a.seq === b.seq && a.count === b.count && equalBytes(a.last, b.last) && equalBytes(a.forks, b.forks);
+  a === b || (a.seq === b.seq && a.count === b.count && equalBytes(a.last, b.last) && equalBytes(a.forks, b.forks));
 
 export const writerKey = (author: Uint8Array, writer: Uint8Array): string => bytesToHex(author) + bytesToHex(writer);
 
 /** States by writer. */
 export const byWriter = (vector: readonly WriterState[]): Map<string, WriterState> =>
-  new Map(vector.map((state) => [writerKey(state.author, state.writer), state]));
+  new Map(vector.map((state) => [keyOf(state), state]));
+
+export const keyOf = (state: WriterState): string => state.key ?? writerKey(state.author, state.writer);

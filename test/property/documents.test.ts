@@ -5,8 +5,10 @@
 import { describe, expect } from "bun:test";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import type { ChangeEngine, WriteTx } from "../../src/change/space-engine.ts";
+import { CONTINUATION } from "../../src/domain/editor/block.ts";
 import { EDITOR_DATASET, EDITOR_RULES } from "../../src/domain/editor/editor-rules.ts";
 import { createEditorService, type EditorService } from "../../src/domain/editor/editor-service.ts";
+import type { JsonObject } from "../../src/protocol/json.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -157,4 +159,105 @@ describe("documents", () => {
     editor.stop();
     await engine.close();
   });
+
+  for (let i = 0; i < Math.min(DOCUMENTS, 6); i++) {
+    const seed = (firstSeed + i) >>> 0;
+    rule(
+      `[EDIT-7] long block ${i}: two devices that edit different stretches of it keep both edits`,
+      () => editOneBlockTwice(seed),
+      60_000,
+    );
+  }
+
+  rule(
+    "[EDIT-7] continuations that go on nothing, on each other or on themselves show nowhere and stop nothing",
+    async () => {
+      const rng = createRng(firstSeed);
+      using dir = scratchDir("svc-stray-continuations");
+      const engine = openEngine(dir.path, "r", createOpenSeed(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
+      const editor = openEditor(engine, rng);
+      const objectId = await engine.write(newDocument);
+      const { inserted } = await editor.put(objectId, "one\n\ntwo\n");
+      const [one] = inserted;
+      const stray = (parentId: string, fields: JsonObject): Promise<string> =>
+        engine.write((tx) => {
+          const nav = { parentId, pos: rng.pick(["a0", "a0", "zz", "\u0000"]) };
+          const value = { type: CONTINUATION, ...fields, nav };
+          const ops = [{ type: "$set" as const, path: "", value }];
+          const body = { dataset: EDITOR_DATASET, records: [{ id: "", upsert: true, ops }] };
+          return tx.append(tx.object(objectId)!, body, EDITOR_RULES).recordIds[0]!;
+        });
+      const lost = await stray("nobody", { text: "lost", source: "lost" });
+      await stray(lost, { text: "deeper" });
+      const self = await stray("nobody", { text: "self" });
+      await editor.patchBlock(objectId, self, { "nav.parentId": self }, []);
+      expect(editor.markdown(objectId)).toBe("one\n\ntwo\n");
+
+      // What goes on a block is the block's, whatever it holds; a source that no longer fits gives way to the text.
+      await stray(one!, { text: " and more" });
+      await stray(one!, {});
+      await stray(one!, { source: "\n\n# no heading\n\n" });
+      const shown = editor.markdown(objectId);
+      expect(shown).toBe("one and more\n\ntwo\n");
+      expect(await editor.put(objectId, shown)).toEqual({ inserted: [], updated: [], deleted: [], unchanged: 2 });
+      const put = await editor.put(objectId, "one more\n\ntwo\n");
+      expect(put).toEqual({ inserted: [], updated: [one!], deleted: [], unchanged: 1 });
+      expect(editor.markdown(objectId)).toBe("one more\n\ntwo\n");
+      // One that stands at the top is a block of a type that nobody knows.
+      await editor.patchBlock(objectId, lost, { "nav.parentId": "", "nav.pos": "zzz" }, []);
+      expect(editor.markdown(objectId)).toContain("two\n\nlostdeeper");
+      editor.stop();
+      await engine.close();
+    },
+  );
 });
+
+/** Two replicas insert a word each, far from each other, into one block of several records. */
+async function editOneBlockTwice(seed: number): Promise<void> {
+  const rng = createRng(seed);
+  using dir = scratchDir("svc-long-block");
+  const space = createOpenSeed();
+  const [first, second] = ["a", "b"].map((name) => {
+    const engine = openEngine(dir.path, name, space, createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
+    return { engine, editor: openEditor(engine, rng) };
+  }) as [Pick<Replica, "engine" | "editor">, Pick<Replica, "engine" | "editor">];
+  const shuffle = <T>(items: readonly T[]): T[] => rng.shuffle(items);
+  try {
+    const objectId = await first.engine.write(newDocument);
+    const line = () => `${rng.pick(["", " "])}${rng.int(0, 1e9)} é`;
+    const lines = Array.from({ length: 60_000 }, line);
+    const quote = rng.chance(0.5);
+    const textOf = (all: readonly string[]) =>
+      `# before\n\n${quote ? all.map((text) => `>${text}`).join("\n") : `\`\`\`\n${all.join("\n")}\n\`\`\``}\n\nafter\n`;
+    await first.editor.put(objectId, textOf(lines));
+    const blocks = liveBlocks(first, objectId).size;
+    expect(blocks).toBeGreaterThan(6);
+    await deliver(first.engine, second.engine, shuffle);
+    expect(second.editor.markdown(objectId)).toBe(textOf(lines));
+
+    const places = [rng.int(0, 9_000), rng.int(30_000, 59_000)];
+    const edited = (at: number) => lines.with(at, `${lines[at]} edited`);
+    for (const [index, { editor }] of rng.shuffle([first, second]).entries()) {
+      const result = await editor.put(objectId, textOf(edited(places[index]!)));
+      expect([result.inserted, result.updated.length, result.deleted]).toEqual([[], 1, []]);
+    }
+    await deliver(first.engine, second.engine, shuffle);
+    await deliver(second.engine, first.engine, shuffle);
+    const both = textOf(places.reduce((all, at) => all.with(at, `${lines[at]} edited`), lines));
+    for (const { editor } of [first, second]) expect(editor.markdown(objectId) === both).toBe(true);
+
+    // Shortened to what one record has room for, it is one record.
+    await first.editor.put(objectId, textOf(lines.slice(0, 10)));
+    expect(liveBlocks(first, objectId).size).toBe(3);
+    await deliver(first.engine, second.engine, shuffle);
+    expect(second.editor.markdown(objectId)).toBe(textOf(lines.slice(0, 10)));
+  } catch (error) {
+    console.error(`SEED=${seed} DOCUMENTS=1`);
+    throw error;
+  } finally {
+    for (const { engine, editor } of [first, second]) {
+      editor.stop();
+      await engine.close();
+    }
+  }
+}

@@ -178,6 +178,13 @@ describe("PATCH", () => {
     });
   }
 
+  rule("[EDIT-6] a CR that stands before a line end stays where no edit touches it", async () => {
+    const doc = await document("a\r\r\nb\r\n\nc\n");
+    expect(await doc.read()).toBe("a\r\nb\n\nc\n");
+    await doc.patch(edit("c", "d"));
+    expect(await doc.read()).toBe("a\r\nb\n\nd\n");
+  });
+
   rule("[EDIT-2] a no-op edit writes no block", async () => {
     const doc = await document("a\n\nb\n");
     const blocks = await doc.blocks();
@@ -248,17 +255,23 @@ describe("append", () => {
   }
 });
 
-rule("[EDIT-2] a paragraph that no record has room for is refused, and the document stays as it is", async () => {
-  const doc = await document("before\n");
-  const tooLong = "a".repeat(600_000);
-  for (const [method, tail, body] of [
-    ["PUT", "", { content: tooLong }],
-    ["PATCH", "", { edits: [edit("before", tooLong)] }],
-    ["POST", "/append", { content: `\n\n${tooLong}` }],
-  ] as const) {
-    const error = await shared.client.fails(method, `${doc.path}${tail}`, body, 400, "dataset.validation");
-    expect(error.message).toContain("1048576 bytes");
-    expect(await doc.read()).toBe("before\n");
+rule("[EDIT-7] a paragraph that one record has no room for goes on in others, by whatever route it comes", async () => {
+  const long = "a".repeat(600_000);
+  const ways: [string, (doc: Document) => Promise<MarkdownResult>, string][] = [
+    ["PUT", (doc) => doc.put(long), long],
+    ["PATCH", (doc) => doc.patch(edit("before", long)), `${long}\n`],
+    ["append", (doc) => doc.append(`\n\n${long}`), `before\n\n${long}`],
+  ];
+  for (const [, write, content] of ways) {
+    const doc = await document("before\n");
+    await write(doc);
+    expect((await doc.read()) === content).toBe(true);
+    const blocks = await doc.blocks();
+    const more = blocks.filter(({ type }) => type === "continuation");
+    const block = blocks.find(({ id }) => id === (more[0]!["nav"] as JsonObject)["parentId"])!;
+    expect(more.length).toBeGreaterThan(1);
+    expect([block, ...more].map(({ text }) => text).join("")).toBe(long);
+    expect(counts(await doc.put(content))).toEqual([0, 0, 0, blocks.length - more.length]);
   }
 });
 

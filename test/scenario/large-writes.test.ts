@@ -101,15 +101,24 @@ describe("a record has at most 1 MiB", () => {
     const object = await createObject(client, id);
     const path = `/v1/spaces/${id}/objects/${object.id}/editor/markdown`;
     const content = "# Title\n\nkeep me";
-    await client.put(path, { content }, 200);
-    const fence = `\`\`\`\n${"let a = 1;\n".repeat(58_000)}\`\`\`\n`;
-    for (const [method, to, body] of [
-      ["PUT", path, { content: fence }],
-      ["PUT", path, { content: "p".repeat(530_000) }],
-      ["POST", `${path}/append`, { content: large("m") }],
-      ["PATCH", path, { edits: [{ oldText: "keep me", newText: large("m") }] }],
+    const { inserted } = await client.put<{ inserted: string[] }>(path, { content }, 200);
+    // The client's own style leaves the record no room for a long text.
+    const set = { "style.mine": "s".repeat(900_000) };
+    await client.patch(path.replace("markdown", `blocks/${encodeURIComponent(inserted[1]!)}`), { set }, 200);
+    const text = "p".repeat(150_000);
+    for (const [method, body] of [
+      ["PUT", { content: `# New title\n\n${text}` }],
+      [
+        "PATCH",
+        {
+          edits: [
+            { oldText: "keep me", newText: text },
+            { oldText: "Title", newText: "New" },
+          ],
+        },
+      ],
     ] as const) {
-      const error = await client.fails(method, to, body, 400, "dataset.validation");
+      const error = await client.fails(method, path, body, 400, "dataset.validation");
       expect(error.details).toMatchObject({ reason: REASON });
       expect(await client.get<JsonObject>(path)).toEqual({ content });
     }

@@ -21,6 +21,16 @@ export function createRecordReader(store: Pick<SpaceStore, "rows" | "findDataset
       const head = headOf(object, dataset, id);
       return head && head.state === ROW_LIVE && head.doc !== null ? (JSON.parse(head.doc) as JsonObject) : undefined;
     },
+    /** All live records of a small dataset, by id. */
+    records(object: ObjectEntry, dataset: string): JsonObject[] {
+      const collectionId = collectionIdOf(object, dataset);
+      return collectionId === undefined ? [] : parsed(rows.docs(collectionId));
+    },
+    /** Those of them that have device-local fields, in the order in which they came. */
+    recordsWithLocal(object: ObjectEntry, dataset: string): JsonObject[] {
+      const collectionId = collectionIdOf(object, dataset);
+      return collectionId === undefined ? [] : parsed(rows.docsWithLocal(collectionId));
+    },
     /** Is the record there at all, and how? */
     recordState(object: ObjectEntry, dataset: string, id: string): "absent" | "live" | "tombstone" {
       const head = headOf(object, dataset, id);
@@ -33,3 +43,5 @@ export function createRecordReader(store: Pick<SpaceStore, "rows" | "findDataset
     },
   };
 }
+
+const parsed = (texts: readonly string[]): JsonObject[] => texts.map((text) => JSON.parse(text) as JsonObject);

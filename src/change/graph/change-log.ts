@@ -23,6 +23,9 @@ export interface NewChange {
  */
 export type ChangeLog = ReturnType<typeof createChangeLog>;
 
+/** Writers held between two batches: those who write are few, unless somebody makes writers. */
+const MAX_CACHED_WRITERS = 4_096;
+
 export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
   let writers = new Map<string, WriterRow>();
   const dirtyWriters = new Set<WriterRow>();
@@ -79,6 +82,7 @@ export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
     flush(): void {
       for (const writer of dirtyWriters) changes.saveWriter(writer);
       dirtyWriters.clear();
+      if (writers.size > MAX_CACHED_WRITERS) writers = new Map();
     },
     clear(): void {
       writers = new Map();

@@ -169,12 +169,8 @@ export function createBundleService(deps: BundleServiceDeps) {
 
     list(): Bundle[] {
       const holder = index();
-      const collectionId = holder && engine.collectionIdOf(holder, BUNDLES_DATASET);
-      if (collectionId === undefined) return [];
-      return engine.store.rows
-        .docs(collectionId)
-        .map((text) => toBundle(JSON.parse(text) as JsonObject))
-        .filter((bundle) => bundle !== undefined);
+      const records = holder ? engine.records(holder, BUNDLES_DATASET) : [];
+      return records.map(toBundle).filter((bundle) => bundle !== undefined);
     },
 
     get,
@@ -242,8 +238,5 @@ export function createBundleService(deps: BundleServiceDeps) {
 
 /** Ids of the children that end with a root. */
 export function bundleChildren(engine: ChangeEngine, root: ObjectEntry): string[] {
-  const collectionId = engine.collectionIdOf(root, BUNDLE_CHILDREN_DATASET);
-  return collectionId === undefined
-    ? []
-    : engine.store.rows.docs(collectionId).map((text) => (JSON.parse(text) as JsonObject)["id"] as string);
+  return engine.records(root, BUNDLE_CHILDREN_DATASET).map((record) => record["id"] as string);
 }

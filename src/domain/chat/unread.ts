@@ -115,11 +115,9 @@ export function createUnread(deps: UnreadDeps) {
   const dropCovered = (objectId: ObjectId): Promise<void> =>
     engine.write((tx) => {
       const object = tx.object(objectId);
-      const collectionId = object && engine.collectionIdOf(object, CHAT_DATASET);
-      if (!object || collectionId === undefined) return;
+      if (!object) return;
       const delta: Record<Flag, number> = { unread: 0, unreadMention: 0, unreadReactions: 0 };
-      for (const text of engine.store.rows.docsWithLocal(collectionId)) {
-        const doc = JSON.parse(text) as JsonObject;
+      for (const doc of engine.recordsWithLocal(object, CHAT_DATASET)) {
         const readMessage = doc["unread"] === true && isRead(objectId, versionAt(doc, ["id"]));
         const readReactions =
           doc["unreadReactions"] === true && foreignReactions(doc).every(({ version }) => isRead(objectId, version));
@@ -173,11 +171,9 @@ export function createUnread(deps: UnreadDeps) {
     also: (ChangeOrigin | undefined)[],
   ): Promise<void> {
     const object = engine.object(objectId);
-    const collectionId = object && engine.collectionIdOf(object, CHAT_DATASET);
-    if (collectionId === undefined) return;
+    if (!object) return;
     const origins = [...also];
-    for (const text of engine.store.rows.docsWithLocal(collectionId)) {
-      const doc = JSON.parse(text) as JsonObject;
+    for (const doc of engine.recordsWithLocal(object, CHAT_DATASET)) {
       const version = versionAt(doc, ["id"]) as string;
       if (doc["unread"] === true && wanted(version)) origins.push(originOf(objectId, version));
     }

@@ -34,12 +34,7 @@ export function createDeviceService(deps: DeviceServiceDeps) {
   const { tech, peerId } = deps;
   const { engine } = tech.space;
 
-  const rows = (): JsonObject[] => {
-    const collectionId = engine.collectionIdOf(tech.index, DEVICES_DATASET);
-    return collectionId === undefined
-      ? []
-      : engine.store.rows.docs(collectionId).map((text) => JSON.parse(text) as JsonObject);
-  };
+  const rows = (): JsonObject[] => engine.records(tech.index, DEVICES_DATASET);
 
   /** Writes to this device's own row; one that was pruned stays so. */
   const writeOwn = (plan: (row: JsonObject | undefined) => RecordOp[]): Promise<void> =>

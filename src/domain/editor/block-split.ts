@@ -23,6 +23,9 @@ import {
  */
 type OpenTo = "nothing" | "line" | "indented" | "everything";
 
+/** How much of an info string is a block's language; the rest is in its source alone. */
+const MAX_LANG_CHARS = 1024;
+
 export interface SplitBlock extends BlockFields {
   readonly text: string;
   /** The block's lines and the blank line that follows them, if any. */
@@ -137,7 +140,7 @@ function paragraph(text: string, start: number, firstEnd: number): SplitBlock {
 
 function fencedCode(text: string, start: number, openEnd: number, opener: Opener & { kind: "fence" }): SplitBlock {
   const info = skipBlanks(text, opener.info, openEnd);
-  const lang = text.slice(info, trimEnd(text, info, openEnd));
+  const lang = cutAtCharacter(text.slice(info, trimEnd(text, info, openEnd)), MAX_LANG_CHARS);
   const fields = { type: "code", ...(lang === "" ? {} : { style: { lang } }) };
   const bodyStart = nextLine(text, openEnd);
   let lastEnd = openEnd;
@@ -152,6 +155,13 @@ function fencedCode(text: string, start: number, openEnd: number, opener: Opener
   // Unterminated: everything to the end, except the blank lines there.
   const block = finish(text, start, lastEnd, { ...fields, text: text.slice(bodyStart, Math.max(bodyStart, lastEnd)) });
   return { ...block, openTo: "everything" };
+}
+
+/** The beginning of a text, without half a character at its end. */
+function cutAtCharacter(text: string, chars: number): string {
+  if (text.length <= chars) return text;
+  const last = text.charCodeAt(chars - 1);
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? chars - 1 : chars);
 }
 
 function quote(text: string, start: number, firstEnd: number): SplitBlock {

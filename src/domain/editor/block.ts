@@ -28,11 +28,31 @@ export interface SourcedBlock extends BlockFields {
   readonly source?: string;
 }
 
-/** A top-level record of `editor_blocks`, as far as the document needs it. */
+/**
+ * The type of the records in which a block goes on that is too long for one (EDIT-7). They stand under the block, in the
+ * order of their positions; what all of them say, joined, is what the block says.
+ */
+export const CONTINUATION = "continuation";
+
+/** What a record says of a block, or all its records together. */
+export interface LongText {
+  readonly text: string;
+  readonly source: string;
+}
+
+/** One of the records of a long block. */
+export interface Stretch extends LongText {
+  readonly id: string;
+  readonly pos: string;
+}
+
+/** A top-level block, as far as the document needs it: its record of `editor_blocks`, with what goes on in others. */
 export interface BlockRow extends SourcedBlock {
   readonly id: string;
   /** `nav.pos`. */
   readonly pos: string;
+  /** Of a block that goes on in others: what each of its records says, its own first. */
+  readonly stretches?: readonly Stretch[];
 }
 
 /** The part of `style` that markdown can say for a type; the rest of the bag is the client's own. */

@@ -1,31 +1,22 @@
 import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
-import type { JsonObject } from "../../protocol/json.ts";
 import type { BlockRow } from "./block.ts";
+import { type CachedDocument, createCachedDocument } from "./cached-document.ts";
 import { EDITOR_DATASET } from "./editor-rules.ts";
 
 const MAX_DOCUMENTS = 16;
-
-/** A document's top-level blocks in their order, kept in step with the records. */
-interface CachedDocument {
-  blocks: BlockRow[];
-  byId: Map<string, BlockRow>;
-}
+/** Records that a document which nobody asks for keeps the texts of; beyond, it is read anew when somebody does. */
+const MAX_NOTED = 100_000;
 
 /** Top-level blocks of the documents edited lately: reading ten thousand records for each append would be too slow. */
 export function createDocumentCache(engine: ChangeEngine) {
   const documents = new Map<string, CachedDocument>();
-  const stop = engine.onCommit(({ touched }) => apply(touched));
+  const stop = engine.onCommit(({ touched }) => note(touched));
 
   const load = (object: ObjectEntry): CachedDocument => {
     const collectionId = engine.collectionIdOf(object, EDITOR_DATASET);
-    const rows =
-      collectionId === undefined
-        ? []
-        : engine.store.rows.docs(collectionId).map((text) => toBlock(JSON.parse(text) as JsonObject));
-    const blocks = rows.filter((block) => block !== undefined).sort(compareBlocks);
-    return { blocks, byId: new Map(blocks.map((block) => [block.id, block])) };
+    return createCachedDocument(collectionId === undefined ? [] : engine.store.rows.docs(collectionId));
   };
 
   return {
@@ -39,67 +30,18 @@ export function createDocumentCache(engine: ChangeEngine) {
       const document = known ?? load(object);
       documents.set(object.idText, document);
       if (documents.size > MAX_DOCUMENTS) documents.delete(documents.keys().next().value!);
-      if (known) apply(touched.filter((record) => record.object === object.idText));
-      return document.blocks;
+      if (known) note(touched.filter((record) => record.object === object.idText));
+      return document.blocks();
     },
     drop: (objectId: string) => void documents.delete(objectId),
     stop,
   };
 
-  /** Takes over records as they now are. Doing so twice is the same as once. */
-  function apply(touched: readonly TouchedRecord[]): void {
-    for (const record of touched) {
-      if (record.dataset !== EDITOR_DATASET) continue;
-      const document = documents.get(record.object);
-      if (!document) continue;
-      const before = document.byId.get(record.recordId);
-      const after = record.doc === null ? undefined : toBlock(JSON.parse(record.doc) as JsonObject);
-      if (before) {
-        document.blocks.splice(placeOf(document.blocks, before), 1);
-        document.byId.delete(before.id);
-      }
-      if (after) {
-        document.blocks.splice(placeOf(document.blocks, after), 0, after);
-        document.byId.set(after.id, after);
-      }
+  function note(touched: readonly TouchedRecord[]): void {
+    for (const { dataset, object, recordId, doc } of touched) {
+      const document = dataset === EDITOR_DATASET ? documents.get(object) : undefined;
+      document?.note(recordId, doc);
+      if (document && document.noted() > MAX_NOTED) documents.delete(object);
     }
   }
-}
-
-/** By position, then by id, both bytewise: the same order on every device. */
-function compareBlocks(a: BlockRow, b: BlockRow): number {
-  return Buffer.compare(Buffer.from(a.pos), Buffer.from(b.pos)) || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
-}
-
-/** Where a block stands, or would stand. */
-function placeOf(blocks: readonly BlockRow[], block: BlockRow): number {
-  let low = 0;
-  let high = blocks.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (compareBlocks(blocks[middle]!, block) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
-}
-
-/** A record as the document needs it; undefined for a nested one. */
-function toBlock(record: JsonObject): BlockRow | undefined {
-  const nav = record["nav"] as { parentId?: string; pos?: string } | undefined;
-  if ((nav?.parentId ?? "") !== "") return undefined;
-  const { id, type, style, text, source } = record as {
-    id: string;
-    type: string;
-    style?: JsonObject;
-    text?: string;
-    source?: string;
-  };
-  return {
-    id,
-    type,
-    pos: nav?.pos ?? "",
-    ...(style === undefined ? {} : { style }),
-    ...(text === undefined ? {} : { text }),
-    ...(source === undefined ? {} : { source }),
-  };
 }

@@ -1,10 +1,11 @@
 import { fillKeys, keysBetween, type Random } from "../../base/position-key.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { type BlockFields, type BlockRow, equalBlocks, isListType, markdownStyle, type SourcedBlock } from "./block.ts";
-import { type BlockRenderer, CLOSED_TYPES, withBlankLine } from "./block-render.ts";
+import { type BlockRenderer, CLOSED_TYPES, type RenderedDocument, withBlankLine } from "./block-render.ts";
 import { foldLineEnds, splitMarkdown } from "./block-split.ts";
 import { findWindow, type NewBlock, type SettledWindow } from "./document-window.ts";
 import { indentOf, isBlank, lineEnd, nextLine } from "./line.ts";
+import { applyMarkdownEdits, type MarkdownEdit } from "./markdown-edit.ts";
 
 /** A block to create; its id is made when the change is. */
 interface BlockInsert extends BlockFields {
@@ -46,9 +47,24 @@ export interface PlanDeps {
  */
 export function planDocument(blocks: readonly BlockRow[], content: string, deps: PlanDeps): DocumentPlan {
   const rendered = deps.renderer.render(blocks);
-  const text = foldLineEnds(content);
-  if (content === rendered.content || text === rendered.content) return emptyPlan(blocks.length);
+  // What GET gave may hold a CR before a line end, which is no line end of the caller's.
+  if (content === rendered.content) return emptyPlan(blocks.length);
+  return planChange(blocks, rendered, foldLineEnds(content), deps);
+}
 
+/** Plans `PATCH markdown` (EDIT-6): what no edit touches keeps its bytes. Errors: those of `applyMarkdownEdits`. */
+export function planEdits(blocks: readonly BlockRow[], edits: readonly MarkdownEdit[], deps: PlanDeps): DocumentPlan {
+  const rendered = deps.renderer.render(blocks);
+  return planChange(blocks, rendered, applyMarkdownEdits(rendered.content, edits), deps);
+}
+
+function planChange(
+  blocks: readonly BlockRow[],
+  rendered: RenderedDocument,
+  text: string,
+  deps: PlanDeps,
+): DocumentPlan {
+  if (text === rendered.content) return emptyPlan(blocks.length);
   const window = findWindow(blocks, rendered, text, deps.renderer);
   const changes = window.entries.map((entry) => entryChange(entry));
   const positions = fillKeys(

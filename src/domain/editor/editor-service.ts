@@ -6,11 +6,13 @@ import { refusedAs, refusedPart, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
+import type { BlockRow } from "./block.ts";
 import { createBlockRenderer } from "./block-render.ts";
 import { createDocumentCache } from "./document-cache.ts";
-import { type DocumentPlan, planAppend, planDocument, planRemoval } from "./document-plan.ts";
+import { type DocumentPlan, planAppend, planDocument, planEdits, planRemoval } from "./document-plan.ts";
+import { documentWrite, inParts } from "./document-write.ts";
 import { blockFault, EDITOR_DATASET, EDITOR_RULES } from "./editor-rules.ts";
-import { applyMarkdownEdits, type MarkdownEdit } from "./markdown-edit.ts";
+import type { MarkdownEdit } from "./markdown-edit.ts";
 
 /** Reply of the routes that write markdown. */
 export interface MarkdownResult {
@@ -35,9 +37,6 @@ interface EditorServiceDeps {
   random(): number;
 }
 
-/** About how much of a plan goes into one change; all changes of a plan commit together. */
-const CHANGE_BYTES = 256 << 10;
-
 /** The block document of an object, as markdown and block by block (EDIT-2). */
 export type EditorService = ReturnType<typeof createEditorService>;
 
@@ -60,7 +59,8 @@ export function createEditorService(deps: EditorServiceDeps) {
     deps.requireWriter();
     return guarded(objectId, (tx) => {
       const object = objectOf(tx.object(objectId), objectId);
-      return carryOut(tx, object, plan(documents.blocks(object, tx.touched())));
+      const blocks = documents.blocks(object, tx.touched());
+      return carryOut(tx, object, plan(blocks), blocks);
     });
   };
 
@@ -77,23 +77,34 @@ export function createEditorService(deps: EditorServiceDeps) {
     }
   };
 
-  const carryOut = (tx: WriteTx, object: ObjectEntry, plan: DocumentPlan): MarkdownResult => {
-    const records = recordsOf(plan);
+  const carryOut = (
+    tx: WriteTx,
+    object: ObjectEntry,
+    plan: DocumentPlan,
+    blocks: readonly BlockRow[],
+  ): MarkdownResult => {
+    const { records, continuations } = documentWrite(plan, blocks, deps.random);
     const result: MarkdownResult = {
       inserted: [],
       updated: plan.updates.map(({ id }) => id),
       deleted: [...plan.deletes],
       unchanged: plan.unchanged,
     };
-    if (records.length === 0) return result;
+    if (plan.inserts.length + records.length === 0) return result;
     deps.attachType(tx, object, "editor");
+    append(tx, object, records, result.inserted);
+    append(tx, object, continuations(result.inserted));
+    return result;
+  };
+
+  /** Writes records in as many changes as they need; `made` gets the ids of new ones. */
+  const append = (tx: WriteTx, object: ObjectEntry, records: readonly RecordChange[], made: string[] = []): void => {
     for (const part of inParts(records)) {
-      const appended = tx.append(object, { dataset: EDITOR_DATASET, records: part }, EDITOR_RULES);
-      part.forEach((record, index) => {
-        if (record.id === "") result.inserted.push(appended.recordIds[index]!);
+      const { recordIds } = tx.append(object, { dataset: EDITOR_DATASET, records: part }, EDITOR_RULES);
+      part.forEach(({ id }, index) => {
+        if (id === "") made.push(recordIds[index]!);
       });
     }
-    return result;
   };
 
   const blockIn = (tx: WriteTx, object: ObjectEntry, blockId: string): JsonObject => {
@@ -134,9 +145,7 @@ export function createEditorService(deps: EditorServiceDeps) {
 
     /** Applies edits to the current rendering, all or none. Errors: markdown.*, request.invalid_field. */
     patch: (objectId: string, edits: readonly MarkdownEdit[]): Promise<MarkdownResult> =>
-      edit(objectId, (blocks) =>
-        planDocument(blocks, applyMarkdownEdits(renderer.render(blocks).content, edits), planDeps),
-      ),
+      edit(objectId, (blocks) => planEdits(blocks, edits, planDeps)),
 
     append: (objectId: string, fragment: string): Promise<MarkdownResult> =>
       edit(objectId, (blocks) => planAppend(blocks.at(-1), fragment, planDeps)),
@@ -196,62 +205,19 @@ export function createEditorService(deps: EditorServiceDeps) {
         blockIn(tx, object, blockId);
         const blocks = documents.blocks(object, tx.touched());
         const index = blocks.findIndex((block) => block.id === blockId);
-        const records =
-          index < 0 ? [{ id: blockId, delete: true, ops: [] }] : recordsOf(planRemoval(blocks, index, planDeps));
+        const write = index < 0 ? undefined : documentWrite(planRemoval(blocks, index, planDeps), blocks, deps.random);
+        const records = write?.records ?? [{ id: blockId, delete: true, ops: [] }];
         // The caller's block stands first in the result.
         const ordered = [
           ...records.filter((record) => record.id === blockId),
           ...records.filter((record) => record.id !== blockId),
         ];
-        return toWriteResult(tx.append(object, { dataset: EDITOR_DATASET, records: ordered }, EDITOR_RULES));
+        const appended = tx.append(object, { dataset: EDITOR_DATASET, records: ordered }, EDITOR_RULES);
+        append(tx, object, write?.continuations([]) ?? []);
+        return toWriteResult(appended);
       });
     },
 
     stop: documents.stop,
   };
-}
-
-/** The writes of a plan, record by record. */
-function recordsOf(plan: DocumentPlan): RecordChange[] {
-  const set = (id: string, value: JsonObject): RecordChange => ({ id, ops: [{ type: "$set", path: "", value }] });
-  return [
-    ...plan.deletes.map((id): RecordChange => ({ id, delete: true, ops: [] })),
-    ...plan.updates.map(
-      ({ id, set: fields, unsetStyle }): RecordChange => ({
-        id,
-        ops: [
-          { type: "$set", path: "", value: fields as JsonObject },
-          ...(unsetStyle ? [{ type: "$unset" as const, path: "style" }] : []),
-        ],
-      }),
-    ),
-    ...plan.touches.map(({ id, source }) => set(id, { source })),
-    ...plan.moves.map(({ id, pos }) => set(id, { "nav.pos": pos })),
-    ...plan.inserts.map(
-      ({ pos, ...block }): RecordChange => ({
-        id: "",
-        upsert: true,
-        ops: [{ type: "$set", path: "", value: { ...block, nav: { parentId: "", pos } } as JsonObject }],
-      }),
-    ),
-  ];
-}
-
-/** Cuts a long list of records into parts that fit into a change each. */
-function inParts(records: readonly RecordChange[]): RecordChange[][] {
-  const parts: RecordChange[][] = [];
-  let part: RecordChange[] = [];
-  let bytes = 0;
-  for (const record of records) {
-    const size = JSON.stringify(record).length;
-    if (part.length > 0 && bytes + size > CHANGE_BYTES) {
-      parts.push(part);
-      part = [];
-      bytes = 0;
-    }
-    part.push(record);
-    bytes += size;
-  }
-  if (part.length > 0) parts.push(part);
-  return parts;
 }

@@ -108,12 +108,11 @@ function readType(engine: ChangeEngine, id: string): TypeEntry | undefined {
   const object = engine.object(id);
   const row = object && engine.record(object, OBJECTS_DATASET, id);
   if (!object || !row || !isTypeRow(row)) return undefined;
-  const recordsOf = (dataset: string): JsonObject[] => {
-    const collectionId = engine.collectionIdOf(object, dataset);
-    if (collectionId === undefined) return [];
-    const records = engine.store.rows.docs(collectionId).map((text) => JSON.parse(text) as JsonObject);
-    return records.filter((record) => record["removed"] !== true).sort(byCreation);
-  };
+  const recordsOf = (dataset: string): JsonObject[] =>
+    engine
+      .records(object, dataset)
+      .filter((record) => record["removed"] !== true)
+      .sort(byCreation);
   const fieldsByDef = Map.groupBy(recordsOf(DATASET_FIELDS_DATASET), (field) => field["def"] as string);
   return {
     id,

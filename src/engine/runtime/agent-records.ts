@@ -62,12 +62,8 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
   };
   const load = (space: Space, dataset: string): void => {
     const anchor = space.engine.object(agent.anchorId);
-    const collectionId = anchor && space.engine.collectionIdOf(anchor, dataset);
-    if (collectionId === undefined) return;
-    for (const text of space.engine.store.rows.docs(collectionId)) {
-      const doc = JSON.parse(text) as JsonObject;
-      take(dataset, doc["id"] as string, doc);
-    }
+    if (!anchor) return;
+    for (const doc of space.engine.records(anchor, dataset)) take(dataset, doc["id"] as string, doc);
   };
   const { space } = await deps.services();
   load(space, TRIGGERS_DATASET);

@@ -6,7 +6,9 @@ import type { ChainSize } from "../../store/sync-table.ts";
 import type { Replica } from "../replica.ts";
 import {
   byWriter,
+  entriesOf,
   isForked,
+  keyOf,
   LACKS_NOTHING,
   type OwnState,
   type OwnVector,
@@ -46,7 +48,6 @@ export const comparisons = (
 
 /** A vector, and what it is of. */
 interface KnownVector extends StoredVector {
-  readonly vector: readonly HashedState[];
   readonly newestNo: number;
   readonly revision: number;
   readonly rewrites: number;
@@ -56,15 +57,42 @@ interface KnownVector extends StoredVector {
   readonly partHashes: readonly Uint8Array[];
 }
 
-/** An entry with the hash that it has in the digest. */
-interface HashedState extends StoredState {
-  readonly hash: Uint8Array;
+/**
+ * An entry as it is held: a member may have hundreds of thousands of writers, and an array takes a hundred bytes besides its
+ * own, so what is seldom asked for is made when it is.
+ */
+class Chain implements StoredState {
+  readonly no: number;
+  readonly key: string;
+  readonly seq: number;
+  readonly count: number;
+  readonly forks: Uint8Array;
+  readonly last: Uint8Array;
+
+  constructor({ writer, author, id, seq, count }: ChainSize, last: Uint8Array, forks: Uint8Array) {
+    this.no = writer;
+    this.key = writerKey(author, id);
+    this.seq = seq;
+    this.count = count;
+    this.forks = forks;
+    this.last = last;
+  }
+
+  get author(): Uint8Array {
+    return Uint8Array.fromHex(this.key.slice(0, 2 * AUTHOR_BYTES));
+  }
+  get writer(): Uint8Array {
+    return Uint8Array.fromHex(this.key.slice(2 * AUTHOR_BYTES));
+  }
 }
 
+const AUTHOR_BYTES = 32;
 /** Entries are hashed so many at a time, so that of one that changed few are hashed again. */
 const PART = 256;
+/** Author, writer, seq, count, last, forks (zeros where there are none). */
+const HASHED_BYTES = AUTHOR_BYTES + 16 + 8 + 8 + 32 + 32;
 /** Of so many changes that came it is looked whose they are; of more the vector is computed anew. */
-const PATCHED_CHANGES = 1_000;
+const PATCHED_CHANGES = 20_000;
 
 const cached = new WeakMap<SpaceStore, KnownVector>();
 
@@ -97,51 +125,42 @@ export function vectorOf(source: VectorSource): StoredVector {
 
 const byKey = (a: StoredState, b: StoredState): number => (a.key < b.key ? -1 : 1);
 
-const chainsOf = (store: SpaceStore): HashedState[] =>
+const chainsOf = (store: SpaceStore): StoredState[] =>
   store.sync
     .chains()
     .map((chain) => stateOf(store, chain))
     .sort(byKey);
 
 /** The vector with what came since; undefined when that is much. */
-function patched(store: SpaceStore, known: KnownVector): HashedState[] | undefined {
+function patched(store: SpaceStore, known: KnownVector): StoredState[] | undefined {
   const { vector, newestNo } = known;
   if (store.sync.newestNo() < newestNo || store.sync.newestNo() - newestNo > PATCHED_CHANGES) return undefined;
-  const fresh = [...vector];
+  const fresh: StoredState[] = [];
   for (const writer of store.sync.writersAfter(newestNo, PATCHED_CHANGES)) {
     const chain = store.sync.chainOf(writer);
-    if (!chain) continue; // nobody's, or a stranger's: in no vector before or after
-    const state = stateOf(store, chain);
-    const at = placeIn(fresh, state.key);
-    fresh.splice(at, fresh[at]?.key === state.key ? 1 : 0, state);
+    if (chain) fresh.push(stateOf(store, chain)); // of nobody's, and strangers', none is in any vector before or after
   }
-  return fresh;
+  return merged(vector, fresh.sort(byKey));
 }
 
-/** Where an entry stands, or would. */
-function placeIn(vector: readonly StoredState[], key: string): number {
-  let [from, to] = [0, vector.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    if (vector[middle]!.key < key) from = middle + 1;
-    else to = middle;
+/** Both in order, where a writer is in both as the second has it. */
+function merged(before: readonly StoredState[], fresh: readonly StoredState[]): StoredState[] {
+  const all: StoredState[] = [];
+  let at = 0;
+  for (const state of fresh) {
+    while (at < before.length && before[at]!.key < state.key) all.push(before[at++]!);
+    if (before[at]?.key === state.key) at++;
+    all.push(state);
   }
-  return from;
+  while (at < before.length) all.push(before[at++]!);
+  return all;
 }
 
-function stateOf(store: SpaceStore, { writer, author, id, seq, count, last }: ChainSize): HashedState {
-  const forked = count > seq;
-  const state: StoredState = {
-    no: writer,
-    key: writerKey(author, id),
-    author: new Uint8Array(author),
-    writer: new Uint8Array(id),
-    seq,
-    count,
-    last: forked ? lowestAt(store, writer, seq)! : last,
-    forks: forked ? sha256(concatBytes(...store.sync.forkedIds(writer))) : NOTHING,
-  };
-  return { ...state, hash: hashOf(state) };
+function stateOf(store: SpaceStore, chain: ChainSize): StoredState {
+  const { writer, seq, count, last } = chain;
+  return count > seq
+    ? new Chain(chain, lowestAt(store, writer, seq)!, sha256(concatBytes(...store.sync.forkedIds(writer))))
+    : new Chain(chain, last, NOTHING);
 }
 
 function lackingIn({ pendingBodies }: SpaceStore): Uint8Array {
@@ -155,27 +174,37 @@ function lackingIn({ pendingBodies }: SpaceStore): Uint8Array {
 export const hasOurBodies = (source: VectorSource, theirs: { readonly lacks: Uint8Array }): boolean =>
   equalBytes(theirs.lacks, LACKS_NOTHING) || equalBytes(theirs.lacks, vectorOf(source).lacks);
 
-const hashOf = ({ author, writer, seq, count, last, forks }: WriterState): Uint8Array =>
-  sha256(encodeCbor([author, writer, seq, count, last, forks]));
-
 /** Of what stands where it stood the hash is known. */
-function hashesOfParts(vector: readonly HashedState[], known: KnownVector | undefined): Uint8Array[] {
+function hashesOfParts(vector: readonly StoredState[], known: KnownVector | undefined): Uint8Array[] {
   const hashes: Uint8Array[] = [];
   for (let at = 0; at < vector.length; at += PART) {
     const isKnown = known !== undefined && isSamePart(vector, known.vector, at);
-    const part = () => sha256(concatBytes(...vector.slice(at, at + PART).map(({ hash }) => hash)));
-    hashes.push(isKnown ? known.partHashes[at / PART]! : part());
+    hashes.push(isKnown ? known.partHashes[at / PART]! : hashOfPart(vector.slice(at, at + PART)));
   }
   return hashes;
 }
 
-function isSamePart(a: readonly HashedState[], b: readonly HashedState[], from: number): boolean {
+function hashOfPart(part: readonly StoredState[]): Uint8Array {
+  const bytes = Buffer.alloc(part.length * HASHED_BYTES);
+  let at = 0;
+  for (const { key, seq, count, last, forks } of part) {
+    let to = at + bytes.write(key, at, "hex");
+    to = bytes.writeBigUInt64BE(BigInt(seq), to);
+    to = bytes.writeBigUInt64BE(BigInt(count), to);
+    bytes.set(last, to);
+    bytes.set(forks, to + last.length);
+    at += HASHED_BYTES;
+  }
+  return sha256(bytes);
+}
+
+function isSamePart(a: readonly StoredState[], b: readonly StoredState[], from: number): boolean {
   for (let at = from; at < from + PART; at++) if (a[at] !== b[at]) return false;
   return true;
 }
 
 const digestOf = (partHashes: readonly Uint8Array[], lacks: Uint8Array): Uint8Array =>
-  sha256(concatBytes(utf8ToBytes("svc/vector/v2\0"), lacks, ...partHashes));
+  sha256(concatBytes(utf8ToBytes("svc/vector/v3\0"), lacks, ...partHashes));
 
 export function lowestAt(store: SpaceStore, writer: number, seq: number): Uint8Array | undefined {
   const ids = store.changes.atSeq(writer, seq).map(({ id }) => id);
@@ -230,10 +259,10 @@ function suspects(source: VectorSource, theirs: readonly WriterState[]): StoredS
 }
 
 function claimedBeyond(source: VectorSource, theirs: readonly WriterState[]): number {
-  const mineByWriter = new Map(vectorOf(source).vector.map((mine) => [mine.key, mine]));
+  const entryOf = entriesOf(vectorOf(source).vector);
   let beyond = 0;
   for (const other of theirs) {
-    const mine = mineByWriter.get(writerKey(other.author, other.writer));
+    const mine = entryOf(keyOf(other));
     if (!mine) beyond += other.count;
     else if (!sameState(mine, other)) beyond += Math.max(0, other.count - mine.count);
   }

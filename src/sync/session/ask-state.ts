@@ -1,6 +1,6 @@
 import { concatBytes } from "../../base/bytes.ts";
 import type { Replica } from "../../space/replica.ts";
-import { sameState, type WriterState, writerKey } from "../../space/version-vector.ts";
+import { entriesOf, keyOf, sameState, type WriterState } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import {
   decodeState,
@@ -32,10 +32,10 @@ export async function askState(remote: RemoteReplica, replica: Replica): Promise
 export async function wholeState(remote: RemoteReplica, replica: Replica, reply: Uint8Array): Promise<SpaceState> {
   const { rest: goesOn = false, ...state } = decodeState(reply);
   if (!goesOn) return state;
-  const mine = new Map(replica.vector().vector.map((own) => [own.key, own]));
+  const entryOf = entriesOf(replica.vector().vector);
   let different = 0;
   const sharing = (other: WriterState): WriterState => {
-    const own = mine.get(writerKey(other.author, other.writer));
+    const own = entryOf(keyOf(other));
     if (own && sameState(own, other)) return own;
     different++;
     return other;

@@ -1,11 +1,12 @@
 import { bytesToHex, concatBytes } from "../../base/bytes.ts";
 import {
+  entriesOf,
+  keyOf,
   type OwnState,
   sameState,
   type WriterRange,
   type WriterState,
   withinRange,
-  writerKey,
 } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 
@@ -35,11 +36,11 @@ function rangesOf(vector: readonly OwnState[]): VectorPart[] {
 export function rangesThatDiffer(mine: readonly OwnState[], theirs: readonly WriterState[]): VectorPart[] {
   const parts = rangesOf(mine);
   if (parts.length === 1) return parts;
-  const mineByWriter = new Map(mine.map((state) => [state.key, state]));
+  const entryOf = entriesOf(mine);
   const different = theirs
-    .map((other) => ({ other, key: writerKey(other.author, other.writer) }))
+    .map((other) => ({ other, key: keyOf(other) }))
     .filter(({ other, key }) => {
-      const own = mineByWriter.get(key);
+      const own = entryOf(key);
       return !own || !sameState(own, other);
     })
     .map(({ key }) => key);

@@ -1,0 +1,64 @@
+import { LIMITS } from "../../src/protocol/limits.ts";
+import type { Rng } from "./rng.ts";
+
+const ALPHABETS: Readonly<Record<string, (rng: Rng) => string>> = {
+  ascii: (rng) => String.fromCharCode(rng.int(0x20, 0x7e)),
+  unicode: (rng) =>
+    String.fromCodePoint(
+      rng.pick([rng.int(0x21, 0x7e), rng.int(0xa1, 0x7ff), rng.int(0x800, 0xd7ff), rng.int(0x10000, 0x10ffff)]),
+    ),
+  controls: (rng) => rng.pick(["\u0000", "\u0001", "\t", "\r", "\u001f", "\u007f", '"', "\\", "a", "é"]),
+  letters: (rng) => rng.pick(["a", "b"]),
+};
+
+/** Markdown that is one block, however long, of the lines that it is given. */
+const BLOCKS: Readonly<Record<string, (lines: readonly string[], rng: Rng) => string>> = {
+  "a paragraph": (lines) => lines.map((line) => `x${line}`).join("\n"),
+  "a paragraph of one line": (lines) => `x${lines.join(" ")}`,
+  "a heading": (lines) => `## x${lines.join(" ")}`,
+  "an underlined heading": (lines) => `x${lines.join(" ")}x\n===`,
+  "fenced code": (lines) => `\`\`\`\`ts\n${lines.join("\n")}\n\`\`\`\``,
+  "code without an end": (lines) => `~~~~~~~~\n${lines.map((line) => `${line}.`).join("\n")}`,
+  "code of a long language": (lines) => `~~~ ${lines.join(" ")}\ncode\n~~~`,
+  "a quote": (lines, rng) => lines.map((line) => `${rng.pick([">", "> ", "  >  "])}${line}`).join("\n"),
+  "an item": (lines, rng) =>
+    `* x${lines.map((line) => `${rng.pick(["\n  ", "\n\n   ", "\n \n\t"])}x${line}`).join("")}`,
+  "a checked item": (lines) => `- [X]  x${lines.map((line) => `\n   x${line}`).join("")}`,
+  "raw HTML": (lines) => `<div>\n${lines.map((line) => `x${line}`).join("\n")}`,
+  "a table": (lines) => `| a | b |\n|--|--|\n${lines.map((line) => `|${line}`).join("\n")}`,
+};
+
+export const LONG_BLOCKS: readonly string[] = Object.keys(BLOCKS);
+
+/** How long a text is as the body of a PUT. */
+export const bodyBytes = (content: string): number => Buffer.byteLength(JSON.stringify({ content }));
+
+/** One block of random text, whose PUT has about so many bytes and no more. */
+export function longBlock(rng: Rng, kind: string, bytes: number): string {
+  const alphabet = ALPHABETS[rng.pick(Object.keys(ALPHABETS))]!;
+  const lineChars = rng.pick([1, 60, 5_000, 2_000_000]);
+  const lines: string[] = [];
+  let left = bytes;
+  while (left > 0) {
+    const characters: string[] = [];
+    let taken = 0;
+    for (let length = rng.int(1, lineChars); length > 0 && taken < left; length--) {
+      const character = alphabet(rng);
+      taken += Buffer.byteLength(JSON.stringify(character)) - 2;
+      characters.push(character);
+    }
+    lines.push(characters.join(""));
+    left -= taken + 2;
+  }
+  // The markers take room too.
+  for (;;) {
+    const markdown = BLOCKS[kind]!(lines, rng);
+    const over = bodyBytes(markdown) - bytes;
+    if (over <= 0) return markdown;
+    const last = lines.pop()!;
+    if (lines.length === 0) lines.push([...last].slice(0, -Math.ceil(over / 2)).join(""));
+    else if (lines.length > 100) lines.length -= Math.min(lines.length >> 4, over >> 4);
+  }
+}
+
+export const BODY_BYTES = LIMITS.bodyBytes;
