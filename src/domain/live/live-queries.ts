@@ -28,7 +28,7 @@ import {
   type LiveSubscription,
   parseLiveBody,
 } from "./live-request.ts";
-import { DEFAULT_RESERVE, type Reserve, type WindowStep } from "./live-window.ts";
+import { DEFAULT_RESERVE, MatchTooLong, type Reserve, type WindowStep } from "./live-window.ts";
 import {
   collectionKey,
   createWatchedCollection,
@@ -180,8 +180,10 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   }
 
   function endFailed(watched: WatchedWindow, error: unknown): void {
-    if (!closed) log.error("a live window failed", { err: error, collection: collectionKey(watched.collection.id) });
-    for (const member of [...watched.audience.members]) end(watched, member, "sdk_closed");
+    const isTooLong = error instanceof MatchTooLong;
+    if (!closed && !isTooLong)
+      log.error("a live window failed", { err: error, collection: collectionKey(watched.collection.id) });
+    for (const member of [...watched.audience.members]) end(watched, member, isTooLong ? "drifted" : "sdk_closed");
     drop(watched);
   }
 

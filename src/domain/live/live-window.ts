@@ -1,3 +1,4 @@
+import { SvcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { compileFilter } from "../../query/filter/filter-match.ts";
 import { type Filter, isMatchAll } from "../../query/filter/filter-types.ts";
@@ -7,6 +8,7 @@ import { type CollectionReader, type RawTerms, ReadTooLong } from "./collection-
 import type { LiveEntry, LiveItem, RemovalReason } from "./live-entry.ts";
 import { type LiveRecord, RecordPart } from "./live-record.ts";
 import type { LiveSnapshot } from "./live-request.ts";
+import { MOST_STEPS } from "./pattern-shelf.ts";
 import { SortedHead } from "./sorted-head.ts";
 
 /** How many rows are held behind a window, to replace rows that leave without reading the store. */
@@ -26,6 +28,20 @@ export interface WindowQuery {
   /** Infinity: all. */
   readonly limit: number;
   readonly offset: number;
+}
+
+/**
+ * Whether a record matches cannot be said without holding the event loop for long: the window has to begin anew, on a reader.
+ * Subscribers that wait for it to open are answered with this.
+ */
+export class MatchTooLong extends SvcError {
+  constructor() {
+    super("server.unavailable", { message: "A record that was just written takes long to match: subscribe again" });
+  }
+}
+
+function refuseLong(steps: number): void {
+  if (steps > MOST_STEPS) throw new MatchTooLong();
 }
 
 /** One commit, or one refill, on its way through a window. */
@@ -71,7 +87,7 @@ export class LiveWindow {
     this.#terms = terms;
     this.#reader = reader;
     this.#reserve = reserve;
-    this.#match = isMatchAll(filter) ? undefined : compileFilter(filter);
+    this.#match = isMatchAll(filter) ? undefined : compileFilter(filter, refuseLong);
     this.#unbounded = !Number.isFinite(limit);
     const needed = this.#unbounded ? offset : offset + limit;
     const held = Math.min(reserve.max, Math.max(reserve.min, Math.ceil(needed / 2)));
@@ -118,12 +134,18 @@ export class LiveWindow {
 
   /** Whether a record that a commit has touched matters here: it matches, or did, or is held. */
   concerns(record: LiveRecord): boolean {
-    return this.#matches(record) || this.#matchedBefore(record) || (this.#head?.has(record.id) ?? false);
+    try {
+      return this.#matches(record) || this.#matchedBefore(record) || (this.#head?.has(record.id) ?? false);
+    } catch (error) {
+      if (error instanceof MatchTooLong) return true;
+      throw error;
+    }
   }
 
   /**
    * Takes in what a commit did to the records that concern the window. If the window is short then, the caller uses `refill` or
    * `refillAside`; `finish` returns what changed.
+   * @throws MatchTooLong
    */
   begin(records: readonly LiveRecord[]): WindowStep {
     const wasVisible = new Map<string, boolean>();

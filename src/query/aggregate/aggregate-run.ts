@@ -7,7 +7,7 @@ import { svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { NarrowIndex } from "../plan/query-plan.ts";
-import { type Row, RowReader, sound } from "../rows/row-reader.ts";
+import { type Row, RowReader, type ShouldStop, sound } from "../rows/row-reader.ts";
 import { ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import { getRow } from "../rows/statement-cache.ts";
 import { countMatches } from "../run/count-matches.ts";
@@ -22,8 +22,8 @@ import { chainStages, createTextSink, pushText } from "./stage-sinks.ts";
 
 export interface AggregateOptions {
   readonly limits?: AggregateLimits;
-  /** Called every thousand rows; when it returns true, the run ends with server.unavailable. */
-  readonly shouldStop?: (() => boolean) | undefined;
+  /** When it returns true, the run ends with server.unavailable. */
+  readonly shouldStop?: ShouldStop | undefined;
 }
 
 export interface AggregateResult {
@@ -81,7 +81,7 @@ function answer(
 ): AggregateResult {
   const startedAt = performance.now();
   const plan = planAggregate(db, source, pipeline);
-  const run = new AggregateRun(db, source, plan, limits, shouldStop);
+  const run = new AggregateRun(db, source, plan, pipeline.expressions, limits, shouldStop);
   const records = run.records();
   const { candidates, matches, index } = run.stats();
   const ms = performance.now() - startedAt;
@@ -92,8 +92,9 @@ class AggregateRun {
   readonly #db: Database;
   readonly #source: RowSource;
   readonly #plan: AggregatePlan;
+  readonly #expressions: number;
   readonly #limits: AggregateLimits;
-  readonly #shouldStop: (() => boolean) | undefined;
+  readonly #shouldStop: ShouldStop | undefined;
   readonly #reader: RowReader;
   readonly #meter: MemoryMeter;
   readonly #records: string[] = [];
@@ -103,12 +104,14 @@ class AggregateRun {
     db: Database,
     source: RowSource,
     plan: AggregatePlan,
+    expressions: number,
     limits: AggregateLimits,
-    shouldStop: (() => boolean) | undefined,
+    shouldStop: ShouldStop | undefined,
   ) {
     this.#db = db;
     this.#source = source;
     this.#plan = plan;
+    this.#expressions = expressions;
     this.#limits = limits;
     this.#shouldStop = shouldStop;
     this.#reader = new RowReader(db, plan.pushdown.filter, shouldStop);
@@ -157,7 +160,13 @@ class AggregateRun {
     const { records, stats } = runQuery(this.#db, this.#source, request);
     this.#windowStats = stats;
     if (this.#plan.rest.length === 0) for (const text of records) pushText(this.#records, text, this.#meter);
-    else this.#feed(records.map((text) => JSON.parse(text) as JsonObject));
+    else
+      this.#feed(
+        records.map((text) => {
+          this.#enter(text.length);
+          return JSON.parse(text) as JsonObject;
+        }),
+      );
   }
 
   #stream(narrow: NarrowIndex | undefined, stages: readonly Stage[]): void {
@@ -167,7 +176,10 @@ class AggregateRun {
       return;
     }
     const sink = this.#chain(stages);
-    for (const { parsed } of rows) if (!sink.push(parsed)) break;
+    for (const { doc, parsed } of rows) {
+      this.#enter(doc.length);
+      if (!sink.push(parsed)) break;
+    }
     sink.end();
   }
 
@@ -183,8 +195,15 @@ class AggregateRun {
       meter: this.#meter,
       fetchById: (id: string) => this.#fetchById(id),
       check: () => this.#reader.check(),
+      spend: this.#reader.spend,
+      enter: (chars: number) => this.#enter(chars),
     };
     return chainStages(stages, createTextSink(this.#records, this.#meter), context);
+  }
+
+  /** Called before expressions see a document of about so many characters: each of them may go over all of it. */
+  #enter(chars: number): void {
+    this.#reader.spend(chars * this.#expressions);
   }
 
   #fetchById(id: string): JsonObject | undefined {

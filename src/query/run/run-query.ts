@@ -7,7 +7,7 @@ import type { Filter } from "../filter/filter-types.ts";
 import { findRows, type KeyWindow } from "../plan/key-window.ts";
 import { type PathIndex, type PlainAccess, planQuery, type QueryPlan, selectNarrow } from "../plan/query-plan.ts";
 import { ARRAY, KEPT_KEY, OWN_ENTRY } from "../rows/index-key.ts";
-import { RowReader } from "../rows/row-reader.ts";
+import { RowReader, type ShouldStop } from "../rows/row-reader.ts";
 import { numbersById, ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import { idConditions, namesIds, type Sql, sameSql } from "../rows/sql-superset.ts";
 import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "../value/sort.ts";
@@ -24,8 +24,8 @@ export interface QueryRequest {
   /** How many matches are skipped; 0 and negative mean none. */
   readonly offset?: number | undefined;
   readonly includeTotal?: boolean | undefined;
-  /** Called every thousand rows; when it returns true, the query ends with server.unavailable. */
-  readonly shouldStop?: (() => boolean) | undefined;
+  /** When it returns true, the query ends with server.unavailable. */
+  readonly shouldStop?: ShouldStop | undefined;
   /**
    * Matches all rows here that are read in the order of an index, so that `shouldStop` is called in time: SQLite would pass over
    * any number of rows that cannot match in one step.
