@@ -11,7 +11,7 @@ import { type Row, RowReader, type ShouldStop, sound } from "../rows/row-reader.
 import { ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import { getRow } from "../rows/statement-cache.ts";
 import { countMatches } from "../run/count-matches.ts";
-import { type QueryStats, runQuery } from "../run/run-query.ts";
+import { checkLength, type QueryStats, runQuery } from "../run/run-query.ts";
 import { inSnapshot } from "../run/snapshot.ts";
 import { streamMatches } from "../run/stream-matches.ts";
 import { type AggregatePlan, planAggregate } from "./aggregate-plan.ts";
@@ -22,6 +22,8 @@ import { chainStages, createTextSink, pushText } from "./stage-sinks.ts";
 
 export interface AggregateOptions {
   readonly limits?: AggregateLimits;
+  /** As of a query. */
+  readonly mostChars?: number | undefined;
   /** When it returns true, the run ends with server.unavailable. */
   readonly shouldStop?: ShouldStop | undefined;
 }
@@ -77,12 +79,13 @@ function answer(
   db: Database,
   source: RowSource,
   pipeline: Pipeline,
-  { limits = DEFAULT_LIMITS, shouldStop }: AggregateOptions,
+  { limits = DEFAULT_LIMITS, mostChars, shouldStop }: AggregateOptions,
 ): AggregateResult {
   const startedAt = performance.now();
   const plan = planAggregate(db, source, pipeline);
   const run = new AggregateRun(db, source, plan, pipeline.expressions, limits, shouldStop);
   const records = run.records();
+  checkLength(records, mostChars);
   const { candidates, matches, index } = run.stats();
   const ms = performance.now() - startedAt;
   return { records, stats: { candidates, matches, ms, ...(index === undefined ? {} : { index }) } };

@@ -3,6 +3,7 @@
  * Stored texts are returned unchanged. It works on a read-only connection, in a Worker as well.
  */
 import type { Database } from "bun:sqlite";
+import { svcError } from "../../protocol/errors.ts";
 import type { Filter } from "../filter/filter-types.ts";
 import { findRows, type KeyWindow } from "../plan/key-window.ts";
 import { type PathIndex, type PlainAccess, planQuery, type QueryPlan, selectNarrow } from "../plan/query-plan.ts";
@@ -24,6 +25,8 @@ export interface QueryRequest {
   /** How many matches are skipped; 0 and negative mean none. */
   readonly offset?: number | undefined;
   readonly includeTotal?: boolean | undefined;
+  /** Records that are longer together are refused: request.too_large with the limit `reply`. */
+  readonly mostChars?: number | undefined;
   /** When it returns true, the query ends with server.unavailable. */
   readonly shouldStop?: ShouldStop | undefined;
   /**
@@ -78,6 +81,7 @@ function answer(db: Database, source: RowSource, request: QueryRequest, plan: Qu
   const window = new WindowFinder(reader, source, request, plan).find(offset, limit);
   const { candidates, matches } = reader;
   const total = request.includeTotal ? (window.total ?? countMatches(reader, source, plan)) : undefined;
+  checkLength(window.records, request.mostChars);
   const { access } = plan;
   const index = access.kind === "byKeys" ? access.keys.path : "index" in access ? access.index.path : undefined;
   return {
@@ -90,6 +94,22 @@ function answer(db: Database, source: RowSource, request: QueryRequest, plan: Qu
       ...(index === undefined ? {} : { index }),
     },
   };
+}
+
+/** The limit that a reply has passed which is too long for whoever asks. */
+export const REPLY_LIMIT = "reply";
+
+/** @throws SvcError request.too_large */
+export function checkLength(records: readonly string[], mostChars = Number.POSITIVE_INFINITY): void {
+  if (!Number.isFinite(mostChars)) return;
+  let chars = 0;
+  for (const record of records) chars += record.length;
+  if (chars > mostChars)
+    throw svcError(
+      "request.too_large",
+      { limit: REPLY_LIMIT, limitBytes: mostChars },
+      `The records are longer than ${mostChars} characters together; ask for fewer with limit`,
+    );
 }
 
 const ALL: Sql = { text: "1", params: [] };
