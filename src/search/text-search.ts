@@ -7,6 +7,8 @@ import { queryTerms, strictTerm, type Term } from "./query-terms.ts";
 
 /** A request with more terms is a text rather than a query. */
 const MAX_TERMS = 256;
+/** Tokens of all its phrases together; words by themselves are not counted. */
+const MAX_PHRASE_TOKENS = 1_024;
 /** How many texts are scored by their words for one search; only words that most texts have exceed it. */
 const MOST_WEIGHED = 5_000;
 
@@ -33,6 +35,14 @@ export function parseSearch(query: string, filter: SearchFilter): ParsedSearch {
   const excluded = (filter.exclude ?? []).map(strictTerm);
   if (terms.length + required.length + excluded.length > MAX_TERMS)
     throw svcError("search.too_complex", { limit: MAX_TERMS }, `A search has at most ${MAX_TERMS} different terms`);
+  const all = [...terms, ...required, ...excluded].flatMap((term) => term ?? []);
+  const adjacent = all.reduce((sum, { tokens }) => sum + (tokens.length > 1 ? tokens.length : 0), 0);
+  if (adjacent > MAX_PHRASE_TOKENS)
+    throw svcError(
+      "search.too_complex",
+      { limit: MAX_PHRASE_TOKENS },
+      `The phrases of a search have at most ${MAX_PHRASE_TOKENS} words together`,
+    );
   const places: string[] = [];
   if (filter.scopes && filter.scopes.length > 0)
     places.push(placeExpression([...new Set(filter.scopes)].map((scope) => placeToken("scope", scope))));
