@@ -4,6 +4,7 @@ import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { rowsOf } from "../../query/rows/row-source.ts";
 import { type QueryRequest, type QueryResult, runQuery } from "../../query/run/run-query.ts";
 import { ROW_LIVE } from "../../store/row-types.ts";
+import { MOST_STEPS } from "./pattern-shelf.ts";
 
 /** A read took longer than it may hold the server's event loop, and was given up. */
 export class ReadTooLong extends Error {}
@@ -43,7 +44,7 @@ export function createCollectionReader(
       const no = collectionId();
       if (no === undefined) return empty(request.includeTotal ?? false);
       const until = performance.now() + maxMs;
-      const mostSteps = (maxMs * 1_000_000) / STEP_NS;
+      const mostSteps = Math.min(MOST_STEPS, (maxMs * 1_000_000) / STEP_NS);
       const shouldStop = (steps: number): boolean => {
         if (performance.now() > until || steps > mostSteps) throw new ReadTooLong();
         return false;
