@@ -14,7 +14,7 @@ interface Verdict<W> {
 }
 
 /** A window is found untried where trying it may take more steps of the matcher: it decides itself what it does with the value. */
-export const MOST_STEPS = 1 << 25;
+export const MOST_STEPS = 1 << 24;
 /** About how many characters of values are remembered, a value's own cost included. */
 const REMEMBERED_CHARS = 1 << 21;
 const VALUE_COST = 64;
