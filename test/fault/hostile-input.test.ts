@@ -253,56 +253,6 @@ describe("patterns", () => {
     });
   }
 
-  /** A text on which an automaton for such a pattern has a state of its own at nearly every character. */
-  const dearText = (): string => Array.from(randomBytes(900_000), (byte) => "ab"[byte & 1]).join("");
-  const DEAR: Record<string, { path: string; body: JsonObject }> = {
-    query: { path: "query", body: { filter: { s: { $regex: "a[ab]{250}d" } } } },
-    count: { path: "query", body: { filter: { s: { $regex: "a[ab]{250}d" } }, limit: 1, includeTotal: true } },
-    "pipeline's $match": { path: "aggregate", body: { pipeline: [{ $match: { s: { $regex: "a[ab]{250}d" } } }] } },
-    "$match behind another stage": {
-      path: "aggregate",
-      body: { pipeline: [{ $addFields: { t: "$s" } }, { $match: { t: { $regex: "a[ab]{250}d" } } }] },
-    },
-    "pipeline of many trims": {
-      path: "aggregate",
-      body: {
-        pipeline: [{ $project: { t: Array.from({ length: 100 }, () => ({ $strLenCP: { $trim: { input: "$s" } } })) } }],
-      },
-    },
-    "pipeline of texts that double": {
-      path: "aggregate",
-      body: {
-        pipeline: [
-          ...Array.from({ length: 3 }, () => ({ $addFields: { s: { $concat: ["$s", "$s"] } } })),
-          { $project: { t: Array.from({ length: 8 }, () => ({ $strLenCP: { $trim: { input: "$s" } } })) } },
-        ],
-      },
-    },
-  };
-  for (const [what, { path, body }] of Object.entries(DEAR)) {
-    rule(
-      `[hostile] a ${what} that takes long on one text holds nobody up: who asks later is answered first`,
-      async () => {
-        const dear = await createCollection(shared.client, items.spaceId, { dynamic: true });
-        await dear.upsert([{ id: "long", fields: { s: `${dearText()}d` } }]);
-        const ended: string[] = [];
-        const asked = shared.client
-          .request("POST", `${dear.path}/${path}`, { body: { ...dear.target, ...body }, timeoutMs: 60_000 })
-          .then((reply) => {
-            ended.push("dear");
-            return reply;
-          });
-        for (let round = 0; round < 5; round++) {
-          await healthWithin(60_000);
-          ended.push("health");
-        }
-        expect(ended).toEqual(Array(5).fill("health"));
-        expect((await asked).status).toBe(200);
-        await dear.deleteRecords(["long"]);
-      },
-    );
-  }
-
   rule("[hostile] patterns that make engines explode are refused or served, never a 500", async () => {
     for (const pattern of [
       "((((((((((a{1,100}){1,100}){1,100}",
