@@ -20,7 +20,7 @@ export interface WorkerPoolOptions {
 
 const GRACE_MS = 1_000;
 
-export interface RunOptions {
+interface RunOptions {
   readonly transfer?: ArrayBuffer[];
   /** Called when the request's turn has come. */
   readonly isWanted?: () => boolean;
