@@ -70,3 +70,15 @@ test("[workers] closing refuses what runs, what waits and what comes", async () 
   faults.push(faultOf(workers.run("later")));
   for (const fault of await Promise.all(faults)) expect(fault).toBeInstanceOf(WorkerRefused);
 });
+
+test("[workers] one that does not heed its stop is given up on after the grace, and one that does is kept", async () => {
+  const workers = createPool();
+  const stop = new AbortController();
+  const heeds = workers.run("fine", { stop: stop.signal });
+  stop.abort();
+  expect(await heeds).toBe("fine");
+  const lost = workers.run("hang", { stop: stop.signal });
+  expect(await faultOf(lost)).toBeInstanceOf(WorkerLost);
+  expect(await workers.run("next")).toBe("next");
+  expect(spawned).toBe(2);
+});

@@ -14,6 +14,18 @@ export interface WorkerPoolOptions {
    * A worker that does not answer within this time is ended, and its request rejects with WorkerLost. Absent: no limit.
    */
   readonly deadlineMs?: number;
+  /** How long a worker has to answer once the `stop` of its request has aborted; then it is ended. 1 s by default. */
+  readonly graceMs?: number;
+}
+
+const GRACE_MS = 1_000;
+
+interface RunOptions {
+  readonly transfer?: ArrayBuffer[];
+  /** Called when the request's turn has come. */
+  readonly isWanted?: () => boolean;
+  /** When it aborts, the worker that is at the request has `graceMs` to answer; else it rejects with WorkerLost. */
+  readonly stop?: AbortSignal;
 }
 
 /**
@@ -21,8 +33,8 @@ export interface WorkerPoolOptions {
  * Threads start when first needed and end when unused.
  */
 export interface WorkerPool<Request, Reply> {
-  /** Rejects with WorkerLost or WorkerRefused. `isWanted` is called when the request's turn has come. */
-  run(request: Request, options?: { transfer?: ArrayBuffer[]; isWanted?: () => boolean }): Promise<Reply>;
+  /** Rejects with WorkerLost or WorkerRefused. */
+  run(request: Request, options?: RunOptions): Promise<Reply>;
   close(): void;
 }
 
@@ -30,6 +42,7 @@ interface Pending<Request, Reply> {
   readonly request: Request;
   readonly transfer: ArrayBuffer[];
   readonly isWanted: () => boolean;
+  readonly stop: AbortSignal | undefined;
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -42,7 +55,7 @@ interface PoolWorker<Request, Reply> {
 }
 
 export function createWorkerPool<Request, Reply>(options: WorkerPoolOptions): WorkerPool<Request, Reply> {
-  const { spawn, size, idleMs, deadlineMs } = options;
+  const { spawn, size, idleMs, deadlineMs, graceMs = GRACE_MS } = options;
   const workers: PoolWorker<Request, Reply>[] = [];
   const waiting: Pending<Request, Reply>[] = [];
   let closed = false;
@@ -79,11 +92,19 @@ export function createWorkerPool<Request, Reply>(options: WorkerPoolOptions): Wo
   const begin = (one: PoolWorker<Request, Reply>, pending: Pending<Request, Reply>): void => {
     clearTimeout(one.timer);
     one.current = pending;
-    if (deadlineMs !== undefined) {
-      one.timer = setTimeout(() => lose(one, `a worker gave no answer for ${deadlineMs} ms`), deadlineMs);
-      one.timer.unref();
-    }
+    if (deadlineMs !== undefined) endAfter(one, deadlineMs);
+    if (pending.stop?.aborted) endAfter(one, graceMs);
+    else
+      pending.stop?.addEventListener("abort", () => {
+        if (one.current === pending) endAfter(one, graceMs);
+      });
     one.worker.postMessage(pending.request, pending.transfer);
+  };
+
+  const endAfter = (one: PoolWorker<Request, Reply>, ms: number): void => {
+    clearTimeout(one.timer);
+    one.timer = setTimeout(() => lose(one, `a worker gave no answer for ${ms} ms`), ms);
+    one.timer.unref();
   };
 
   const rest = (one: PoolWorker<Request, Reply>): void => {
@@ -112,10 +133,10 @@ export function createWorkerPool<Request, Reply>(options: WorkerPoolOptions): Wo
   };
 
   return {
-    run(request, { transfer = [], isWanted = () => true } = {}) {
+    run(request, { transfer = [], isWanted = () => true, stop } = {}) {
       if (closed) return Promise.reject(new WorkerRefused("the workers are closed"));
       return new Promise((resolve, reject) => {
-        const pending = { request, transfer, isWanted, resolve, reject };
+        const pending = { request, transfer, isWanted, stop, resolve, reject };
         const free = workers.find((one) => !one.current) ?? (workers.length < size ? start() : undefined);
         if (free) begin(free, pending);
         else waiting.push(pending);

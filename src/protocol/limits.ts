@@ -79,6 +79,8 @@ export const LIMITS = {
   declarationChars: 128 << 10,
   shapeDepth: 16,
   idPatternChars: 512,
+  /** Instructions of an id pattern times idMaxLen: every id that a member writes is matched on every device. */
+  idPatternSteps: 1 << 16,
   /** A record's document as JSON, with everything that the server adds to it. */
   recordBytes: 1 << 20,
   /** Upper limit of a definition's idMaxLen, and of every record id. */

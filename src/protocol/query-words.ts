@@ -138,5 +138,9 @@ export const QUERY_WORDS = {
     `An array of $push or $addToSet has more than ${limit} entries; match less, or raise accumArrayLimit`,
   "memory.groups": ({ limit }: Limit) => `$group makes more than ${limit} groups; group by less, or raise groupLimit`,
   "search.terms": ({ limit }: Limit) => `A search has at most ${limit} different terms`,
+  "search.phrase_words": ({ limit }: Limit) => `The phrases of a search have at most ${limit} words together`,
+  "query.reply_too_long": ({ limitChars }: { limitChars: number }) =>
+    `The records are longer than ${limitChars} characters together; ask for fewer with limit`,
+  "query.match_too_long": "A record that was just written takes long to match: subscribe again",
   "query.cancelled": "The query was cancelled",
 } as const;

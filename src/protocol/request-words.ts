@@ -179,7 +179,7 @@ export const REQUEST_WORDS = {
   "draft.name": "1 to 64 characters of a-z, 0-9, _ and -, the first no -",
   "draft.name_reserved": "the name is reserved",
   "draft.id_rule_user": "goes with idRule user only",
-  "draft.id_pattern": `RE2 syntax of at most ${LIMITS.idPatternChars} characters (no lookaround, no backreferences)`,
+  "draft.id_pattern": `RE2 syntax of at most ${LIMITS.idPatternChars} characters (no lookaround, no backreferences), whose instructions times idMaxLen are at most ${LIMITS.idPatternSteps}; write + rather than {1,100}, and leave the length to idMaxLen`,
   "draft.id_max_len": `an integer from 1 to ${LIMITS.recordIdChars}`,
   "draft.scope": "synced or local",
   "draft.stamped_scope": "a stamped field is derived",

@@ -16,6 +16,12 @@ export interface TokenRun {
 /** What a text must contain for a term to be found in it: any one of the runs. */
 export type Term = readonly TokenRun[];
 
+/**
+ * Tokens of a phrase that are looked for. Finding a phrase costs its tokens times the places where each may stand, and a text can
+ * consist of one word; nobody tells two texts apart by more.
+ */
+export const MOST_ADJACENT = 32;
+
 const QUOTED = /["“”„«»]([^"“”„«»]*)["“”„«»]|(\S+)/g;
 /** Characters that are grammatical words by themselves: they occur everywhere, and nobody searches for them. */
 const GRAMMAR = new Set([
@@ -152,5 +158,6 @@ function prefixTerm(text: string): Term | undefined {
 }
 
 function run(row: TokenRun["row"], tokens: readonly string[], prefix = false): TokenRun {
-  return { row, tokens, prefix };
+  if (tokens.length <= MOST_ADJACENT) return { row, tokens, prefix };
+  return { row, tokens: tokens.slice(0, MOST_ADJACENT), prefix: false };
 }

@@ -9,6 +9,8 @@ import { queryTerms, strictTerm, type Term } from "./query-terms.ts";
 
 /** A request with more terms is a text rather than a query. */
 const MAX_TERMS = 256;
+/** Tokens of all its phrases together; words by themselves are not counted. */
+const MAX_PHRASE_TOKENS = 1_024;
 /** How many texts are scored by their words for one search; only words that most texts have exceed it. */
 const MOST_WEIGHED = 5_000;
 
@@ -35,6 +37,14 @@ export function parseSearch(query: string, filter: SearchFilter): ParsedSearch {
   const excluded = (filter.exclude ?? []).map(strictTerm);
   if (terms.length + required.length + excluded.length > MAX_TERMS)
     throw refusedAs("search.too_complex", { limit: MAX_TERMS }, refusal("search.terms", { limit: MAX_TERMS }));
+  const all = [...terms, ...required, ...excluded].flatMap((term) => term ?? []);
+  const adjacent = all.reduce((sum, { tokens }) => sum + (tokens.length > 1 ? tokens.length : 0), 0);
+  if (adjacent > MAX_PHRASE_TOKENS)
+    throw refusedAs(
+      "search.too_complex",
+      { limit: MAX_PHRASE_TOKENS },
+      refusal("search.phrase_words", { limit: MAX_PHRASE_TOKENS }),
+    );
   const places: string[] = [];
   if (filter.scopes && filter.scopes.length > 0)
     places.push(placeExpression([...new Set(filter.scopes)].map((scope) => placeToken("scope", scope))));

@@ -2,7 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import { finds, meets } from "../../test/support/models/full-text.ts";
 import { termExpression } from "./match-expression.ts";
-import { strictTerm } from "./query-terms.ts";
+import { MOST_ADJACENT, queryTerms, strictTerm } from "./query-terms.ts";
 
 const FOUND: Record<string, readonly (readonly [text: string, query: string])[]> = {
   "diacritics, ligatures and width": [
@@ -273,4 +273,16 @@ describe("[SEARCH-2] words in their forms", () => {
     ];
     for (const query of hostile) expect(() => finds(query, "any text")).not.toThrow();
   });
+});
+
+test("[SEARCH-2] a phrase is looked for by its first words, however long it and what it is looked for in are", () => {
+  const words = (count: number) =>
+    Array.from({ length: count }, (_, n) => `w${String.fromCharCode(97 + n / 26, 97 + (n % 26))}`).join(" ");
+  expect(finds(`"${words(40)}"`, `so ${words(40)} it was`)).toBe(true);
+  expect(finds(`"${words(40)}"`, `so ${words(MOST_ADJACENT)} and more`)).toBe(true);
+  expect(finds(`"${words(40)}"`, `so ${words(MOST_ADJACENT - 1)} and more`)).toBe(false);
+  const longest = [`"${"a ".repeat(4_900)}"`, "\u7684\u4e00".repeat(2_000), "a-b_c/".repeat(1_500)].flatMap((query) =>
+    queryTerms(query).flatMap((term) => term.map(({ tokens }) => tokens.length)),
+  );
+  expect(Math.max(...longest)).toBe(MOST_ADJACENT);
 });

@@ -123,9 +123,12 @@ export function createFileTable(db: Database) {
     `SELECT ${CONTENT} FROM file_contents c WHERE state = ? AND next_ms <= ? AND root > ?
        AND EXISTS(SELECT 1 FROM file_refs r WHERE r.root = c.root) ORDER BY root LIMIT ?`,
   );
-  const wanted = db.query<FileContent, [number]>(`SELECT ${CONTENT} FROM file_contents WHERE wanted = 1 LIMIT ?`);
-  const pinnedContents = db.query<FileContent, []>(
-    `SELECT ${CONTENT} FROM file_contents WHERE root IN (SELECT root FROM file_refs WHERE pinned = 1)`,
+  const wanted = db.query<FileContent, [string, number]>(
+    `SELECT ${CONTENT} FROM file_contents WHERE wanted = 1 AND root > ? ORDER BY root LIMIT ?`,
+  );
+  const pinnedContents = db.query<FileContent, [string, number]>(
+    `SELECT ${CONTENT} FROM file_contents WHERE root IN (SELECT root FROM file_refs WHERE pinned = 1) AND root > ?
+       ORDER BY root LIMIT ?`,
   );
   const allContents = db.query<FileContent, [string, number]>(
     `SELECT ${CONTENT} FROM file_contents WHERE root > ? ORDER BY root LIMIT ?`,
@@ -217,8 +220,8 @@ export function createFileTable(db: Database) {
     /** Returns contents in a state that files name and that are due, by root, after a given one. */
     pending: (state: FileStateNo, nowMs: number, after: string, limit: number) =>
       pending.all(state, nowMs, after, limit),
-    wanted: (limit: number) => wanted.all(limit),
-    pinnedContents: () => pinnedContents.all(),
+    wanted: (after: string, limit: number) => wanted.all(after, limit),
+    pinnedContents: (after: string, limit: number) => pinnedContents.all(after, limit),
     contents: (after: string, limit: number) => allContents.all(after, limit),
     /** Returns the durable content that was checked on the network longest ago, before a moment. */
     oldestChecked: (beforeMs: number): FileContent | undefined => oldestChecked.get(beforeMs) ?? undefined,

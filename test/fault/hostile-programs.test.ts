@@ -6,6 +6,7 @@ import { measureReads } from "../support/latency.ts";
 import { rule } from "../support/rule.ts";
 import { agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
 import { until } from "../support/server/client.ts";
+import { createCollection, createSpace } from "../support/server/fixtures.ts";
 import { childrenOf, startServer } from "../support/server/server.ts";
 
 const HOSTILE: Readonly<Record<string, { body: string; status: string }>> = {
@@ -57,6 +58,33 @@ rule(
     expect((await agent.run("fine")).run).toMatchObject({ status: "ok", value: 1 });
   },
   180_000,
+);
+
+rule(
+  "[AGENT-9] a program that asks for all there is, many times at once, is refused the replies before they are made",
+  async () => {
+    await using server = await startServer({ env: RUNTIME_ENV });
+    const agent = await agentOf(server);
+    const space = await createSpace(server.client);
+    const items = await createCollection(server.client, space.id, { dynamic: true });
+    const s = "abcdefgh ".repeat(50_000);
+    for (let n = 0; n < 20; n++) await items.upsert([{ id: `r${n}`, fields: { s } }]);
+    const target = JSON.stringify({ spaceId: space.id, ...items.target });
+    const body = `
+      const codes = new Set();
+      const all = [];
+      for (let n = 0; n < 20; n++) {
+        all.push(svc.query(${target}), svc.query({ ...${target}, sort: ["-s"] }));
+        all.push(svc.aggregate({ ...${target}, pipeline: [{ $addFields: { n } }], memoryLimitBytes: -1 }));
+      }
+      for (const one of await Promise.allSettled(all)) codes.add(one.reason?.code ?? "answered");
+      const { records } = await svc.query({ ...${target}, sort: ["id"], limit: 8 });
+      return { codes: [...codes], read: records.length };`;
+    await agent.putTrigger("greedy", { program: await agent.putProgram("greedy", body) });
+    const { run } = await agent.run("greedy");
+    expect(run).toMatchObject({ status: "ok", value: { codes: ["host.reply_too_large"], read: 8 } });
+  },
+  60_000,
 );
 
 const isProgramChild = (pid: number): boolean =>

@@ -194,6 +194,7 @@ describe("declaring", () => {
       bad("a pattern that is no RE2", { idRule: "user", idPattern: "(?=a)" }, "dataset.decl_invalid", {
         path: "idPattern",
       }),
+      bad("a pattern that takes long", { idRule: "user", idPattern: "(.{0,31}){31}" }, "dataset.decl_invalid"),
       bad("a pattern that blows up", { idRule: "user", idPattern: "((a{1000}){1000})" }, "dataset.decl_invalid"),
       bad("a search scope that is no slug", { search: { scope: "No Slug" } }, "request.invalid_field", {
         field: "search.scope",

@@ -255,6 +255,8 @@ describe("what is found", () => {
     }
     const words = Array.from({ length: 300 }, (_, i) => `w${i}`).join(" ");
     expect(await refusal(shared.client, space, { query: words })).toEqual([400, "search.too_complex", 256]);
+    const phrases = Array.from({ length: 60 }, (_, i) => `"${`p${i} `.repeat(20)}"`).join(" ");
+    expect(await refusal(shared.client, space, { query: phrases })).toEqual([400, "search.too_complex", 1_024]);
   });
 });
 

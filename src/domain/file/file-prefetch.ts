@@ -21,6 +21,22 @@ const PAGE = 100;
 /** Nobody may have it yet who is there: tried again when somebody turns up, and now and then. */
 const AGAIN_MS = 10_000;
 const TICK_MS = 1_000;
+/** How many contents of a space are tried, one after the other, until they are tried again. */
+const TRIES = 64;
+
+/** Rows after a root, in the order of their roots. */
+type Page = (after: string, limit: number) => readonly FileContent[];
+
+/**
+ * Where looking at a space goes on: in each list of contents after the one that was begun last, and in the list after that one's.
+ * So what nobody has keeps nothing else waiting.
+ */
+interface Place {
+  list: number;
+  readonly after: string[];
+  /** Roots that were begun since it became time to try again. */
+  readonly tried: Set<string>;
+}
 
 /** Fetches what was asked for while nobody had it, what is pinned, and everything where the device keeps all. */
 export function createFilePrefetch(deps: FilePrefetchDeps): Service {
@@ -28,6 +44,7 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
   /** Spaces that may lack something, and when to look at them, by a monotonic clock. */
   const dueMs = new Map<SpaceId, number>();
   const running = new Map<string, Promise<void>>();
+  const places = new Map<SpaceId, Place>();
   let looking: Promise<void> | undefined;
   let stopped = false;
   let tick: ReturnType<typeof setInterval> | undefined;
@@ -53,6 +70,7 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
       .catch((error: unknown) => log.debug("files: one could not be fetched", { err: error, spaceId }))
       .then(() => {
         running.delete(name);
+        if ((places.get(spaceId)?.tried.size ?? 0) < TRIES) dueMs.set(spaceId, 0);
         lookNow();
       });
     running.set(name, done);
@@ -60,21 +78,24 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
 
   /** Begins what can be begun; answers whether something is lacking. */
   const lookAt = (spaceId: SpaceId, own: FileContents): boolean => {
+    const { wanted, pinnedContents, contents: all, isNamed } = own.table;
+    const lists: Page[] = [wanted, pinnedContents, ...(deps.keepsAll ? [all] : [])];
+    const place = places.get(spaceId) ?? { list: 0, after: lists.map(() => ""), tried: new Set<string>() };
+    places.set(spaceId, place);
     let lacks = false;
-    const take = (row: FileContent): void => {
-      if (own.isCached({ root: row.root, size: row.size })) return;
-      lacks = true;
-      if (running.size < AT_ONCE && !running.has(`${spaceId}/${row.root}`)) begin(spaceId, row);
-    };
-    for (const row of own.table.wanted(PAGE)) take(row);
-    for (const row of own.table.pinnedContents()) take(row);
-    if (deps.keepsAll) {
-      let after = "";
-      for (let isMore = true; isMore && running.size < AT_ONCE; ) {
-        const page = own.table.contents(after, PAGE);
-        for (const row of page) if (own.table.isNamed(row.root)) take(row);
-        after = page.at(-1)?.root ?? after;
-        isMore = page.length === PAGE;
+    const { list: first } = place;
+    for (let turn = 0; turn < lists.length && running.size < AT_ONCE; turn++) {
+      const list = (first + turn) % lists.length;
+      for (const row of fromPlace(lists[list] as Page, place.after[list] ?? "")) {
+        if (own.isCached({ root: row.root, size: row.size })) continue;
+        if (lists[list] === all && !isNamed(row.root)) continue;
+        lacks = true;
+        if (running.has(`${spaceId}/${row.root}`) || place.tried.has(row.root)) continue;
+        if (running.size >= AT_ONCE || place.tried.size >= TRIES) break;
+        begin(spaceId, row);
+        place.tried.add(row.root);
+        place.after[list] = row.root;
+        place.list = (list + 1) % lists.length;
       }
     }
     return lacks;
@@ -86,9 +107,16 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
       if (stopped || running.size >= AT_ONCE) return;
       if (atMs > nowMs) continue;
       dueMs.delete(spaceId);
+      if (atMs > 0) places.get(spaceId)?.tried.clear();
       const lacks = await deps.use(spaceId, async (own) => lookAt(spaceId, own));
       if (lacks && !dueMs.has(spaceId)) dueMs.set(spaceId, performance.now() + AGAIN_MS);
     }
+  };
+
+  /** There is a reason to try everything again. */
+  const again = (spaceId: SpaceId): void => {
+    places.get(spaceId)?.tried.clear();
+    dueMs.set(spaceId, 0);
   };
 
   function lookNow(): void {
@@ -97,6 +125,8 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
       .catch((error: unknown) => log.warn("fetching files failed", { err: error }))
       .finally(() => {
         looking = undefined;
+        // What it began may have ended before it did.
+        if (running.size < AT_ONCE && [...dueMs.values()].includes(0)) lookNow();
       });
   }
 
@@ -106,11 +136,11 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
       for (const spaceId of deps.activeIds()) dueMs.set(spaceId, 0);
       unfollow.push(
         deps.onWork((spaceId) => {
-          dueMs.set(spaceId, 0);
+          again(spaceId);
           lookNow();
         }),
         contents.sources.onChange(() => {
-          for (const spaceId of dueMs.keys()) dueMs.set(spaceId, 0);
+          for (const spaceId of [...dueMs.keys()]) again(spaceId);
           lookNow();
         }),
       );
@@ -126,4 +156,20 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
       // What is under way ends with the sources, or with the store of contents.
     },
   };
+}
+
+/** All rows of a list: those after a root, then those up to it. */
+function* fromPlace(list: Page, after: string): Generator<FileContent> {
+  for (const isRound of [false, true]) {
+    let at = isRound ? "" : after;
+    for (;;) {
+      const page = list(at, PAGE);
+      for (const row of page) {
+        if (isRound && row.root > after) return;
+        yield row;
+      }
+      at = page.at(-1)?.root ?? at;
+      if (page.length < PAGE) break;
+    }
+  }
 }

@@ -1,8 +1,10 @@
 import type { ChangeEngine } from "../../change/space-engine.ts";
+import { STEP_NS } from "../../query/filter/filter-match.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { rowsOf } from "../../query/rows/row-source.ts";
 import { type QueryRequest, type QueryResult, runQuery } from "../../query/run/run-query.ts";
 import { ROW_LIVE } from "../../store/row-types.ts";
+import { MOST_STEPS } from "./pattern-shelf.ts";
 
 /** A read took longer than it may hold the server's event loop, and was given up. */
 export class ReadTooLong extends Error {}
@@ -19,7 +21,7 @@ const NOTHING: QueryResult = { records: [], stats: { candidates: 0, matches: 0, 
 export interface CollectionReader {
   /**
    * Reads it as it is after the last commit.
-   * @throws ReadTooLong after `maxMs`; a single step of SQLite is not interrupted
+   * @throws ReadTooLong after `maxMs`, or before it matches what may take longer; a single step of SQLite is not interrupted
    */
   now(request: QueryRequest, maxMs?: number): QueryResult;
   /** Reads it off the loop, as it is at some moment between the call and the answer. */
@@ -42,8 +44,9 @@ export function createCollectionReader(
       const no = collectionId();
       if (no === undefined) return empty(request.includeTotal ?? false);
       const until = performance.now() + maxMs;
-      const shouldStop = (): boolean => {
-        if (performance.now() > until) throw new ReadTooLong();
+      const mostSteps = Math.min(MOST_STEPS, (maxMs * 1_000_000) / STEP_NS);
+      const shouldStop = (steps: number): boolean => {
+        if (performance.now() > until || steps > mostSteps) throw new ReadTooLong();
         return false;
       };
       return store.rows.soundly(() => runQuery(store.db, rowsOf(no), { ...request, shouldStop }));

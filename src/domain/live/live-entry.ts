@@ -19,6 +19,11 @@ export function itemId(item: LiveItem): string {
   return item.kind === "removed" ? item.id : item.part.id;
 }
 
+/** About how many characters the item has as text. */
+export function itemChars(item: LiveItem): number {
+  return item.kind === "removed" ? itemText(item).length : item.part.chars;
+}
+
 /** The item as JSON text. */
 export function itemText(item: LiveItem): string {
   if (item.kind !== "removed") return item.part.text;

@@ -304,3 +304,20 @@ test("subscribing within a write is refused", async () => {
   });
   expect(await outcome.promise).toBeInstanceOf(Error);
 });
+
+test("[LIVE-3] a window whose filter takes long on what was written ends as drifted, and holds up no other", async () => {
+  const space = await openSpace();
+  const dear = { s: { $regex: "a[ab]{900}d$" } };
+  const [whole, first, other] = [
+    await watch(space, { filter: dear }),
+    await watch(space, { filter: dear, sort: ["n"], limit: 1 }),
+    await watch(space, { filter: { s: { $regex: "^b" } } }),
+  ];
+  await space.put("short", { s: "b" });
+  expect(summary(other.take())).toEqual([{ added: ["short"] }]);
+  await space.put("long", { s: "b".repeat(200_000) });
+  await nextTurn();
+  expect([whole.ended, first.ended, other.ended]).toEqual(["drifted", "drifted", undefined]);
+  expect(summary(other.take())).toEqual([{ added: ["long"] }]);
+  expect(space.live.size).toBe(1);
+});

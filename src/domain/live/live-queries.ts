@@ -15,7 +15,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import type { Member } from "./audience.ts";
-import { type CollectionReader, createCollectionReader } from "./collection-reader.ts";
+import { type CollectionReader, createCollectionReader, ReadTooLong } from "./collection-reader.ts";
 import type { LiveEntry } from "./live-entry.ts";
 import { groupTouched } from "./live-record.ts";
 import {
@@ -28,7 +28,7 @@ import {
   type LiveSubscription,
   parseLiveBody,
 } from "./live-request.ts";
-import { DEFAULT_RESERVE, type Reserve, type WindowStep } from "./live-window.ts";
+import { DEFAULT_RESERVE, MatchTooLong, type Reserve, type WindowStep } from "./live-window.ts";
 import {
   collectionKey,
   createWatchedCollection,
@@ -95,7 +95,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   let closed = false;
   const snapshots = createSnapshots();
   const refills = createRefills({ maxMs: readTimes.windowMs, finish, inform, failed: endFailed });
-  const whenWhole = createWholeWindows({ countMs: readTimes.windowMs, open, drop, refills, snapshots });
+  const whenWhole = createWholeWindows({ readMs: readTimes.windowMs, open, drop, refills, snapshots });
 
   const stopListening = engine.onCommit(onCommit);
 
@@ -180,8 +180,10 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   }
 
   function endFailed(watched: WatchedWindow, error: unknown): void {
-    if (!closed) log.error("a live window failed", { err: error, collection: collectionKey(watched.collection.id) });
-    for (const member of [...watched.audience.members]) end(watched, member, "sdk_closed");
+    const isTooLong = error instanceof MatchTooLong || error instanceof ReadTooLong;
+    if (!closed && !isTooLong)
+      log.error("a live window failed", { err: error, collection: collectionKey(watched.collection.id) });
+    for (const member of [...watched.audience.members]) end(watched, member, isTooLong ? "drifted" : "sdk_closed");
     drop(watched);
   }
 

@@ -3,6 +3,20 @@ import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { mergeEffects } from "./merge-effects.ts";
 
+/** Of a part's text besides id, doc and ops. */
+const PART_CHARS = '{"id":"","doc":,"ops":[]}'.length;
+
+/** The texts of ops, made once: many windows keep the same ones for readers that are slow. */
+const effectTexts = new WeakMap<Effect, string>();
+
+function textOfEffect(effect: Effect): string {
+  const known = effectTexts.get(effect);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(effect);
+  effectTexts.set(effect, text);
+  return text;
+}
+
 /** `{id, doc, ops}` of an added or updated record. Its text is made once, for all who send it. */
 export class RecordPart {
   readonly id: string;
@@ -18,10 +32,18 @@ export class RecordPart {
 
   get text(): string {
     if (this.#text === undefined) {
-      const ops = this.effects.length === 0 ? "" : `,"ops":${JSON.stringify(this.effects)}`;
+      const ops = this.effects.length === 0 ? "" : `,"ops":[${this.effects.map(textOfEffect).join(",")}]`;
       this.#text = `{"id":${JSON.stringify(this.id)},"doc":${this.doc}${ops}}`;
     }
     return this.#text;
+  }
+
+  /** About how many characters `text` has; it need not be made to know. */
+  get chars(): number {
+    if (this.#text !== undefined) return this.#text.length;
+    let chars = this.id.length + this.doc.length + PART_CHARS;
+    for (const effect of this.effects) chars += textOfEffect(effect).length + 1;
+    return chars;
   }
 }
 

@@ -150,3 +150,31 @@ test("a window that fails ends for its subscribers; the write and the other wind
   expect(healthy.take()).toHaveLength(1);
   expect(space.live.size).toBe(1);
 });
+
+test("[LIVE-2] a window without a limit that takes too long to read is read aside, and is whole when writes go on", async () => {
+  const space = await withRecords(2500, { readTimes: ALWAYS_ASIDE });
+  await space.put('the "last"', { n: 5000 });
+  space.hold(true);
+  const body = { filter: { n: { $gte: 0 } }, sort: ["n"], offset: 2, includeTotal: true };
+  const opening = [watch(space, body), watch(space, body)];
+  const plain = watch(space, {});
+  await nextTurn();
+  expect(space.heldReads).toBe(2);
+  await space.remove("r0001", "r0002");
+  await space.put("first", { n: -1 });
+  await space.put("new", { n: 0.5 });
+  await space.put('the "last"', { n: 2.5 });
+  await space.op("r0003", { type: "$set", path: "n", value: 9999 });
+  await space.op("r0004", { type: "$set", path: "n", value: -4 });
+  space.hold(false);
+  for (const watcher of await Promise.all(opening)) {
+    expect([watcher.snapshot.total, watcher.snapshot.hasNext]).toEqual([2499, false]);
+    const ids = watcher.snapshot.records.map((text) => (JSON.parse(text) as { id: string }).id);
+    expect([ids.length, ...ids.slice(0, 2), ids.at(-1)]).toEqual([2497, 'the "last"', "r0005", "r0003"]);
+    expect(watcher.take()).toEqual([]);
+  }
+  expect((await plain).ids()).toHaveLength(2501);
+  await space.put("new", { n: 10_000 });
+  const [watcher] = await Promise.all(opening);
+  expect(summary(watcher!.take())).toEqual([{ added: ["new"], removed: [{ id: 'the "last"', reason: "displaced" }] }]);
+});

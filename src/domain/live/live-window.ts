@@ -1,4 +1,6 @@
+import { SvcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
+import { refusal, refusalText } from "../../protocol/refusals.ts";
 import { compileFilter } from "../../query/filter/filter-match.ts";
 import { type Filter, isMatchAll } from "../../query/filter/filter-types.ts";
 import type { QueryRequest, QueryResult } from "../../query/run/run-query.ts";
@@ -7,7 +9,9 @@ import { type CollectionReader, type RawTerms, ReadTooLong } from "./collection-
 import type { LiveEntry, LiveItem, RemovalReason } from "./live-entry.ts";
 import { type LiveRecord, RecordPart } from "./live-record.ts";
 import type { LiveSnapshot } from "./live-request.ts";
+import { MOST_STEPS } from "./pattern-shelf.ts";
 import { SortedHead } from "./sorted-head.ts";
+import { withTouched } from "./with-touched.ts";
 
 /** How many rows are held behind a window, to replace rows that leave without reading the store. */
 export interface Reserve {
@@ -26,6 +30,36 @@ export interface WindowQuery {
   /** Infinity: all. */
   readonly limit: number;
   readonly offset: number;
+}
+
+interface WholeRead {
+  /** Set once they were read. */
+  texts?: readonly string[];
+  readonly touched: Map<string, LiveRecord>;
+  readonly read: Promise<void>;
+}
+
+/** What is asked of a snapshot. */
+export interface SnapshotAsked {
+  readonly includeTotal: boolean;
+  /** How many records match in all; only a window with a limit has to be told. */
+  readonly total: number | undefined;
+  /** How long reading a window without a limit may take. */
+  readonly maxMs: number;
+}
+
+/**
+ * Whether a record matches cannot be said without holding the event loop for long: the window has to begin anew, on a reader.
+ * Subscribers that wait for it to open are answered with this.
+ */
+export class MatchTooLong extends SvcError {
+  constructor() {
+    super("server.unavailable", { message: refusalText(refusal("query.match_too_long")) });
+  }
+}
+
+function refuseLong(steps: number): void {
+  if (steps > MOST_STEPS) throw new MatchTooLong();
 }
 
 /** One commit, or one refill, on its way through a window. */
@@ -56,9 +90,11 @@ export class LiveWindow {
   /** Undefined where nothing has to be held. */
   readonly #head: SortedHead | undefined;
   /** Whether matches behind the held ones are in the window. */
-  readonly #unbounded: boolean;
+  readonly isUnbounded: boolean;
   /** While a reader reads: the last state of every record that a commit has touched since it began. */
   #touchedMeanwhile: Map<string, LiveRecord> | undefined;
+  /** All matches as a reader reads them or has just read them, and what commits have touched since it began. */
+  #whole: WholeRead | undefined;
   #lastVersionId = "";
   /** How many records it showed when it was last complete. */
   #fullCount = 0;
@@ -71,9 +107,9 @@ export class LiveWindow {
     this.#terms = terms;
     this.#reader = reader;
     this.#reserve = reserve;
-    this.#match = isMatchAll(filter) ? undefined : compileFilter(filter);
-    this.#unbounded = !Number.isFinite(limit);
-    const needed = this.#unbounded ? offset : offset + limit;
+    this.#match = isMatchAll(filter) ? undefined : compileFilter(filter, refuseLong);
+    this.isUnbounded = !Number.isFinite(limit);
+    const needed = this.isUnbounded ? offset : offset + limit;
     const held = Math.min(reserve.max, Math.max(reserve.min, Math.ceil(needed / 2)));
     if (needed > 0) this.#head = new SortedHead(compareEntries(sort), needed, held);
   }
@@ -84,7 +120,7 @@ export class LiveWindow {
   }
 
   get isFull(): boolean {
-    return !this.#unbounded && this.#visibleCount() === this.#query.limit;
+    return !this.isUnbounded && this.#visibleCount() === this.#query.limit;
   }
 
   /**
@@ -93,17 +129,52 @@ export class LiveWindow {
    * member that has seen the window full.
    */
   missingPercent(seenFull: boolean): number {
-    if (this.#unbounded) return 0;
+    if (this.isUnbounded) return 0;
     const whole = this.isShort ? this.#fullCount : seenFull ? this.#query.limit : 0;
     return whole === 0 ? 0 : ((whole - this.#visibleCount()) / whole) * 100;
   }
 
-  /** The window as it is now, in order. It must not be short. `total`: how many records match in all, if asked for. */
-  snapshot(total: number | undefined): LiveSnapshot {
-    const records = this.#unbounded
-      ? this.#reader.now(this.#query).records
-      : this.#visibleIds().map((id) => this.#reader.text(id));
-    return total === undefined ? { records } : { records, total, hasNext: this.#query.offset + records.length < total };
+  /**
+   * The window as it is now, in order. It must not be short. Undefined where there is no limit and reading takes longer than
+   * `maxMs`: `readWhole`, then ask again in the same turn of the event loop.
+   */
+  snapshot({ includeTotal, total, maxMs }: SnapshotAsked): LiveSnapshot | undefined {
+    const { filter, sort, offset } = this.#query;
+    if (this.isUnbounded) {
+      const all = this.#wholeNow() ?? this.#readNow({ filter, sort }, maxMs)?.records;
+      if (!all) return undefined;
+      const records = offset > 0 ? all.slice(offset) : all;
+      return includeTotal ? { records, total: all.length, hasNext: false } : { records };
+    }
+    const records = this.#visibleIds().map((id) => this.#reader.text(id));
+    return total === undefined ? { records } : { records, total, hasNext: offset + records.length < total };
+  }
+
+  /** Reads a window without a limit off the event loop, once for all who wait for it. */
+  readWhole(): Promise<void> {
+    if (this.#whole) return this.#whole.read;
+    const read = async (): Promise<void> => {
+      try {
+        const { records } = await this.#reader.aside(this.#terms, 0, false);
+        whole.texts = records;
+      } catch (error) {
+        this.#whole = undefined;
+        throw error;
+      }
+      // Whoever waits for it takes it before that.
+      setImmediate(() => {
+        this.#whole = undefined;
+      });
+    };
+    const whole: WholeRead = { touched: new Map(), read: Promise.resolve().then(read) };
+    this.#whole = whole;
+    return whole.read;
+  }
+
+  #wholeNow(): readonly string[] | undefined {
+    const { texts, touched } = this.#whole ?? {};
+    if (!texts || !touched) return undefined;
+    return withTouched(texts, touched, this.#query.sort, this.#matches);
   }
 
   /** How many records match in all, or undefined if that takes longer than `maxMs`. */
@@ -118,12 +189,18 @@ export class LiveWindow {
 
   /** Whether a record that a commit has touched matters here: it matches, or did, or is held. */
   concerns(record: LiveRecord): boolean {
-    return this.#matches(record) || this.#matchedBefore(record) || (this.#head?.has(record.id) ?? false);
+    try {
+      return this.#matches(record) || this.#matchedBefore(record) || (this.#head?.has(record.id) ?? false);
+    } catch (error) {
+      if (error instanceof MatchTooLong) return true;
+      throw error;
+    }
   }
 
   /**
    * Takes in what a commit did to the records that concern the window. If the window is short then, the caller uses `refill` or
    * `refillAside`; `finish` returns what changed.
+   * @throws MatchTooLong
    */
   begin(records: readonly LiveRecord[]): WindowStep {
     const wasVisible = new Map<string, boolean>();
@@ -131,7 +208,7 @@ export class LiveWindow {
     if (head) {
       // Rows that no write touched move by no more places than there are writes, so only those near an edge can cross it.
       const { limit, offset } = this.#query;
-      for (const edge of this.#unbounded ? [offset] : [offset, offset + limit]) {
+      for (const edge of this.isUnbounded ? [offset] : [offset, offset + limit]) {
         const end = Math.min(head.length, edge + records.length);
         for (let at = Math.max(0, edge - records.length); at < end; at++)
           wasVisible.set(head.idAt(at), this.#showsPosition(at));
@@ -141,6 +218,7 @@ export class LiveWindow {
       if (!wasVisible.has(record.id)) wasVisible.set(record.id, this.#shows(record, this.#matchedBefore));
     for (const record of records) {
       this.#touchedMeanwhile?.set(record.id, record);
+      this.#whole?.touched.set(record.id, record);
       head?.remove(record.id);
       this.#offer(record);
     }
@@ -160,7 +238,7 @@ export class LiveWindow {
     this.readMs = found?.stats.ms ?? Number.POSITIVE_INFINITY;
     if (!found) return false;
     const entries = found.records.map(this.#entryOf);
-    for (const { id } of entries) if (!step.wasVisible.has(id)) step.wasVisible.set(id, this.#unbounded);
+    for (const { id } of entries) if (!step.wasVisible.has(id)) step.wasVisible.set(id, this.isUnbounded);
     head.append(entries, entries.length < limit);
     this.#noteFull();
     return true;
@@ -191,7 +269,7 @@ export class LiveWindow {
     const step = this.begin([]);
     for (let at = 0; at < head.length; at++) step.wasVisible.set(head.idAt(at), this.#showsPosition(at));
     for (const { id } of [...untouched, ...matching])
-      if (!step.wasVisible.has(id)) step.wasVisible.set(id, this.#unbounded);
+      if (!step.wasVisible.has(id)) step.wasVisible.set(id, this.isUnbounded);
     head.replace(untouched, entries.at(-1), entries.length < limit);
     for (const record of matching) this.#offer(record);
     head.trim();
@@ -215,7 +293,7 @@ export class LiveWindow {
     }
     for (const [id, before] of wasVisible) {
       const position = this.#head?.positionOf(id) ?? -1;
-      const after = position < 0 ? this.#unbounded : this.#showsPosition(position);
+      const after = position < 0 ? this.isUnbounded : this.#showsPosition(position);
       if (after && !before)
         put(this.#lastVersionId, { kind: "added", part: new RecordPart(id, this.#reader.text(id), []) });
       else if (before && !after) put(this.#lastVersionId, { kind: "removed", id, reason: "displaced" });
@@ -250,7 +328,7 @@ export class LiveWindow {
   /** Whether the window shows a record, by the rows held now; `matches` judges a record that is not held. */
   #shows(record: LiveRecord, matches: (record: LiveRecord) => boolean): boolean {
     const position = this.#head?.positionOf(record.id) ?? -1;
-    return position >= 0 ? this.#showsPosition(position) : this.#unbounded && matches(record);
+    return position >= 0 ? this.#showsPosition(position) : this.isUnbounded && matches(record);
   }
 
   #showsPosition(position: number): boolean {
@@ -271,7 +349,7 @@ export class LiveWindow {
   #visibleIds(): string[] {
     const { filter, sort, offset } = this.#query;
     const head = this.#head;
-    if (head && !this.#unbounded)
+    if (head && !this.isUnbounded)
       return Array.from({ length: this.#visibleCount() }, (_, at) => head.idAt(offset + at));
     const hidden = Math.min(offset, head?.length ?? 0);
     return this.#reader.now({ filter, sort, offset: hidden }).records.map((text) => this.#entryOf(text).id);

@@ -13,10 +13,15 @@ interface Verdict<W> {
   readonly matching: Slot<W>[];
 }
 
+/** A window is found untried where trying it may take more steps of the matcher: it decides itself what it does with the value. */
+export const MOST_STEPS = 1 << 24;
 /** About how many characters of values are remembered, a value's own cost included. */
 const REMEMBERED_CHARS = 1 << 21;
 const VALUE_COST = 64;
 const MATCH_COST = 8;
+
+const mayMatch = (pattern: RE2JS, value: string): boolean =>
+  pattern.programSize() * value.length > MOST_STEPS || pattern.test(value);
 
 const keyOf = (pattern: RE2JS): string => `${pattern.flags()} ${pattern.pattern()}`;
 
@@ -61,7 +66,7 @@ export class PatternShelf<W> {
     const verdict = this.#verdicts.get(value) ?? { tried: 0, matching: [] };
     if (verdict.tried < this.#slots.length) {
       for (const slot of this.#slots.slice(verdict.tried))
-        if (slot.windows.size > 0 && slot.pattern.test(value)) verdict.matching.push(slot);
+        if (slot.windows.size > 0 && mayMatch(slot.pattern, value)) verdict.matching.push(slot);
       verdict.tried = this.#slots.length;
       this.#verdicts.keep(value, verdict, VALUE_COST + value.length + MATCH_COST * verdict.matching.length);
     }

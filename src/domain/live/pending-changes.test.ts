@@ -103,3 +103,27 @@ test("ops that are merged lead to the same record", () => {
   expect(mergeEffects([set("a.b", 1), unset("a.b")], [set("a.b", 2)])).toEqual([set("a.b", 2)]);
   expect(mergeEffects([set("", { a: 1 })], [set("a", 2)])).toEqual([set("", { a: 1 }), set("a", 2)]);
 });
+
+test("[LIVE-4] the ops of a write are made into text once, however many windows keep them for slow readers", () => {
+  let made = 0;
+  const large = {
+    toJSON() {
+      made++;
+      return "large";
+    },
+  } as unknown as Json;
+  const first = updated("a", 1, set("x", large));
+  const second = updated("a", 2, set("", { y: large }));
+  const windows = Array.from({ length: 3 }, () => new PendingChanges());
+  for (const pending of windows) {
+    pending.add([{ versionId: "v1", items: [first] }]);
+    pending.add([{ versionId: "v2", items: [second] }]);
+    const ops = ['{"type":"$set","path":["x"],"payload":"large"}', '{"type":"$set","path":[],"payload":{"y":"large"}}'];
+    // One character more than the text: each op is counted with a comma.
+    expect(pending.chars).toBe(`{"id":"a","doc":{"id":"a","n":2},"ops":[${ops.join(",")}]}`.length + 1);
+  }
+  expect(made).toBe(2);
+  const frames = windows.map((pending) => pending.toChanges().json);
+  expect(new Set(frames).size).toBe(1);
+  expect(made).toBe(2);
+});

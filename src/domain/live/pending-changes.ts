@@ -1,5 +1,5 @@
 import { encodeFrameText } from "../../protocol/sse-frames.ts";
-import { itemId, itemText, type LiveEntry, type LiveItem } from "./live-entry.ts";
+import { itemChars, itemId, itemText, type LiveEntry, type LiveItem } from "./live-entry.ts";
 import { RecordPart } from "./live-record.ts";
 import type { LiveChanges } from "./live-request.ts";
 import { mergeEffects } from "./merge-effects.ts";
@@ -105,7 +105,7 @@ export class PendingChanges {
   }
 
   #place<T extends LiveItem>(entry: number, item: T): Placed<T> {
-    const chars = itemText(item).length;
+    const chars = itemChars(item);
     this.#chars += chars;
     const open = this.#entries.get(entry);
     if (open) open.items++;

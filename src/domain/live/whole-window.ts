@@ -7,8 +7,8 @@ import type { Snapshots } from "./window-snapshot.ts";
 const COUNT_ATTEMPTS = 3;
 
 interface WholeWindowDeps {
-  /** How long a count may take on the server's loop. */
-  countMs: number;
+  /** How long a count, or reading a window without a limit, may take on the server's loop. */
+  readMs: number;
   /** The window of a request, watched from now on. */
   open(request: LiveRequest): WatchedWindow;
   drop(watched: WatchedWindow): void;
@@ -16,7 +16,7 @@ interface WholeWindowDeps {
   snapshots: Pick<Snapshots, "of">;
 }
 
-export function createWholeWindows({ countMs, open, drop, refills, snapshots }: WholeWindowDeps) {
+export function createWholeWindows({ readMs, open, drop, refills, snapshots }: WholeWindowDeps) {
   /**
    * Opens the window, waits until it is complete, and calls `register` with its snapshot at that very moment. While a reader
    * reads, others may write, or the window may end: it then begins again.
@@ -36,10 +36,14 @@ export function createWholeWindows({ countMs, open, drop, refills, snapshots }: 
           continue;
         }
         const known = counted?.watched === watched && counted.stamp === window.stamp ? counted.total : undefined;
-        if (!includeTotal || known !== undefined) return register(watched, snapshots.of(watched, known));
-        const total = window.count(attempt < COUNT_ATTEMPTS ? countMs : Number.POSITIVE_INFINITY);
-        if (total !== undefined) return register(watched, snapshots.of(watched, total));
-        counted = { watched, stamp: window.stamp, total: await window.countAside() };
+        if (!includeTotal || window.isUnbounded || known !== undefined) {
+          const snapshot = snapshots.of(watched, { includeTotal, total: known, maxMs: readMs });
+          if (snapshot) return register(watched, snapshot);
+          await window.readWhole();
+          continue;
+        }
+        const total = window.count(attempt < COUNT_ATTEMPTS ? readMs : Number.POSITIVE_INFINITY);
+        counted = { watched, stamp: window.stamp, total: total ?? (await window.countAside()) };
       } catch (error) {
         if (watched.audience.size === 0) drop(watched);
         throw error;

@@ -1,4 +1,5 @@
 import type { LiveSnapshot } from "./live-request.ts";
+import type { SnapshotAsked } from "./live-window.ts";
 import type { WatchedWindow } from "./watched-collection.ts";
 
 /** The last snapshot is kept for later subscribers of the same window, if its texts together are no longer than this. */
@@ -10,11 +11,16 @@ export type Snapshots = ReturnType<typeof createSnapshots>;
 export function createSnapshots() {
   let kept: { watched: WatchedWindow; stamp: number; snapshot: LiveSnapshot } | undefined;
   return {
-    of(watched: WatchedWindow, total: number | undefined): LiveSnapshot {
+    /** Undefined as `LiveWindow.snapshot` is. */
+    of(watched: WatchedWindow, asked: SnapshotAsked): LiveSnapshot | undefined {
       const { window } = watched;
-      const same = kept?.watched === watched && kept.stamp === window.stamp && kept.snapshot.total === total;
+      const same =
+        kept?.watched === watched &&
+        kept.stamp === window.stamp &&
+        (kept.snapshot.total !== undefined) === asked.includeTotal;
       if (kept && same) return kept.snapshot;
-      const snapshot = window.snapshot(total);
+      const snapshot = window.snapshot(asked);
+      if (!snapshot) return undefined;
       let chars = 0;
       for (const text of snapshot.records) chars += text.length;
       kept = chars <= KEPT_SNAPSHOT_CHARS ? { watched, stamp: window.stamp, snapshot } : undefined;

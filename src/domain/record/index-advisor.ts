@@ -24,8 +24,9 @@ const IDLE_MS = 10 * 60_000;
 /** A query that read at most this many rows by an index, or this many for each match, is served well. */
 const FEW_CANDIDATES = 2_000;
 const FEW_A_MATCH = 4;
-/** Rows looked at to tell which of several paths would serve best. */
+/** Rows looked at to tell which of several paths would serve best, and about how long their texts may be together. */
 const SAMPLE_ROWS = 100;
+const SAMPLE_CHARS = 1 << 19;
 const MAX_WANTS = 500;
 
 export interface IndexAdvisorDeps {
@@ -107,7 +108,13 @@ export function createIndexAdvisor(deps: IndexAdvisorDeps): IndexAdvisor {
 
   const best = ({ collectionId, filter, window }: AnsweredQuery, paths: readonly string[]): string | undefined => {
     if (paths.length < 2) return paths[0];
-    const docs = sample.all(collectionId).map(({ doc }) => JSON.parse(doc) as JsonObject);
+    const docs: JsonObject[] = [];
+    let chars = 0;
+    for (const { doc } of sample.iterate(collectionId)) {
+      docs.push(JSON.parse(doc) as JsonObject);
+      chars += doc.length;
+      if (chars > SAMPLE_CHARS) break;
+    }
     return choosePath(paths, docs, { filter, window, live: rows.liveCount(collectionId) });
   };
 

@@ -12,6 +12,7 @@ import type { SchemaPort } from "../type/port.ts";
 import type { IndexAdvisor } from "./index-advisor.ts";
 import { onTheSpot } from "./on-the-spot.ts";
 import type { QuerySource } from "./port.ts";
+import type { ReadOptions } from "./record-query.ts";
 
 /** The part of an aggregate body that says what is wanted, in the caller's terms. */
 export interface AggregateBody {
@@ -50,19 +51,23 @@ export function createRecordAggregates(deps: {
     /**
      * `POST …/aggregate`. Runs on a reader unless the collection is tiny. Faults are aggregate.bad_pipeline,
      * aggregate.limit_exceeded, filter.invalid, filter.too_complex, request.schema; server.unavailable when `signal`
-     * aborts.
+     * aborts, request.too_large for records that are longer than `mostChars` together.
      */
-    async run(source: QuerySource, body: AggregateBody, signal?: AbortSignal): Promise<AggregateResult> {
+    async run(
+      source: QuerySource,
+      body: AggregateBody,
+      { signal, mostChars }: ReadOptions = {},
+    ): Promise<AggregateResult> {
       const { pipeline, limits, live, rowSource } = prepare(source, body);
       const { dataset, collectionId } = source;
       let reader = false;
       const result = await rows.soundlyLater(collectionId, async () => {
         const tried =
           live <= INLINE_ROWS
-            ? onTheSpot((shouldStop) => runAggregate(db, rowSource, pipeline, { limits, shouldStop }))
+            ? onTheSpot((shouldStop) => runAggregate(db, rowSource, pipeline, { limits, mostChars, shouldStop }))
             : undefined;
         reader = tried === undefined;
-        const job = { kind: "aggregate", source: rowSource, pipeline: body.pipeline, limits } as const;
+        const job = { kind: "aggregate", source: rowSource, pipeline: body.pipeline, limits, mostChars } as const;
         return tried ?? readers.run(path, job, signal);
       });
       if (log.enabled("debug")) log.debug("aggregate", { dataset, ...result.stats, reader });

@@ -29,6 +29,11 @@ export interface QueryBody {
   includeTotal?: boolean | undefined;
 }
 
+export interface ReadOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly mostChars?: number | undefined;
+}
+
 /** Parses filter, sort and paging (QUERY-4). Faults are filter.* and request.*. */
 function parseQuery(body: QueryBody, schema: Pick<SchemaPort, "declaredKind">, dataset: string): QueryRequest {
   return {
@@ -82,11 +87,12 @@ export function createRecordQueries(deps: {
       ? onTheSpot((shouldStop) => runQuery(db, source, { ...request, shouldStop, everyRow: true }, plan))
       : undefined;
     const { filter, sort, limit, offset } = body;
+    const { includeTotal = false, mostChars } = request;
     const result =
       quick ??
       (await readers.run(
         path,
-        { kind: "query", source, filter, sort, limit, offset, includeTotal: request.includeTotal === true },
+        { kind: "query", source, filter, sort, limit, offset, includeTotal, mostChars },
         signal,
       ));
     if (log.enabled("debug"))
@@ -111,9 +117,12 @@ export function createRecordQueries(deps: {
     objectsSource: (): QuerySource => ({ collectionId: OBJECTS_COLLECTION, dataset: OBJECTS_DATASET }),
     parse: (body: QueryBody, dataset: string): QueryRequest => parseQuery(body, schema, dataset),
 
-    /** `POST …/query`: parses the body and answers its window. Ends with server.unavailable when `signal` aborts. */
-    async query(source: QuerySource, body: QueryBody, signal?: AbortSignal): Promise<QueryResult> {
-      const request = parseQuery(body, schema, source.dataset);
+    /**
+     * `POST …/query`: parses the body and answers its window. Ends with server.unavailable when `signal` aborts, with
+     * request.too_large for records that are longer than `mostChars` together.
+     */
+    async query(source: QuerySource, body: QueryBody, { signal, mostChars }: ReadOptions = {}): Promise<QueryResult> {
+      const request = { ...parseQuery(body, schema, source.dataset), mostChars };
       const live = source.collectionId === undefined ? 0 : rows.liveCount(source.collectionId);
       if (source.collectionId === undefined || live === 0) {
         return {

@@ -39,9 +39,9 @@ export function readDatasetDraft(draft: DatasetDraft): DraftRecords {
     if (idPattern !== undefined) throw declarationFault("idPattern", refusal("draft.id_rule_user"));
     if (idMaxLen !== undefined) throw declarationFault("idMaxLen", refusal("draft.id_rule_user"));
   }
-  if (idPattern !== undefined && (idPattern.length > LIMITS.idPatternChars || !compileIdPattern(idPattern)))
-    throw declarationFault("idPattern", refusal("draft.id_pattern"));
   if (idMaxLen !== undefined && !isIdLength(idMaxLen)) throw declarationFault("idMaxLen", refusal("draft.id_max_len"));
+  if (idPattern !== undefined && (idPattern.length > LIMITS.idPatternChars || !compileIdPattern(idPattern, idMaxLen)))
+    throw declarationFault("idPattern", refusal("draft.id_pattern"));
   const fields = draft.fields.map((field, index) => readFieldDraft(field, `fields[${index}]`));
   const definition: JsonObject = {
     name,

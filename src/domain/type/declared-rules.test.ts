@@ -223,6 +223,13 @@ describe("creating", () => {
     for (const source of ["(?=a)a", "(a)\\1", "(", "((a{1000}){1000})", "[z-a]"])
       expect([source, compileIdPattern(source)]).toEqual([source, undefined]);
     expect(compileIdPattern("(a+)+")!.matches("a".repeat(5000))).toBe(true);
+    for (const source of ["[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "[A-Za-z0-9_-]{1,128}", ".+"])
+      expect([source, compileIdPattern(source)?.pattern()]).toEqual([source, source]);
+    const dear = "(?i)(?:\\pL{0,31}){31}";
+    expect(compileIdPattern(dear)).toBeUndefined();
+    expect(compileIdPattern(dear, 16)).toBeDefined();
+    const { refuseCreate } = declared({ idPattern: dear }).rules;
+    expect(refuseCreate!("abc", [], envelope(ALICE))).toEqual(refusal("id.pattern", { pattern: dear }));
   });
 });
 

@@ -137,11 +137,11 @@ function isSetBy(ops: readonly RecordOp[], field: DeclaredField): boolean {
 /** The default pattern over whole ids, native: it says the same in RE2 and in ECMAScript. */
 const DEFAULT_ID = new RegExp(`^(?:${DEFAULT_ID_PATTERN})$`);
 
-/** The check of ids that callers name. A pattern that does not compile admits none. */
+/** The check of ids that callers name. A pattern that is refused, in the definition of another, admits none. */
 function userIdFault(declaration: Declaration): (id: string) => Refusal | undefined {
   const maxLength = Math.min(declaration.idMaxLen ?? DEFAULT_ID_MAX_LENGTH, LIMITS.recordIdChars);
   const source = declaration.idPattern ?? DEFAULT_ID_PATTERN;
-  const pattern = source === DEFAULT_ID_PATTERN ? DEFAULT_ID : compileIdPattern(source);
+  const pattern = source === DEFAULT_ID_PATTERN ? DEFAULT_ID : compileIdPattern(source, declaration.idMaxLen);
   const matches = pattern instanceof RegExp ? (id: string) => pattern.test(id) : (id: string) => pattern?.matches(id);
   return (id) => {
     if (id.length > maxLength && [...id].length > maxLength) return refusal("id.too_long", { limitChars: maxLength });
@@ -149,11 +149,11 @@ function userIdFault(declaration: Declaration): (id: string) => Refusal | undefi
   };
 }
 
-/** The pattern over whole ids, or undefined when it is no RE2 syntax or grows beyond the limit of patterns. */
-export function compileIdPattern(source: string): RE2JS | undefined {
+/** The pattern over whole ids, or undefined when it is no RE2 syntax or could take long on an id of the greatest length. */
+export function compileIdPattern(source: string, idMaxLen: number = DEFAULT_ID_MAX_LENGTH): RE2JS | undefined {
   try {
     const pattern = RE2JS.compile(source);
-    return pattern.programSize() > LIMITS.regexProgramSize ? undefined : pattern;
+    return pattern.programSize() * idMaxLen > LIMITS.idPatternSteps ? undefined : pattern;
   } catch (error) {
     if (error instanceof RE2JSException) return undefined;
     throw error;

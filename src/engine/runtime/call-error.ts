@@ -4,6 +4,8 @@ import type { CallError } from "../../sandbox/program-protocol.ts";
 /** The codes with which a call of the host API fails, besides those of the HTTP interface. */
 type RuntimeCode =
   | "host.unknown_call"
+  | "host.reply_too_large"
+  | "host.run_over"
   | "http.forbidden"
   | "http.failed"
   | "http.too_large"

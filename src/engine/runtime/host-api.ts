@@ -1,4 +1,7 @@
+import { createSemaphore } from "../../base/semaphore.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import { PROGRAM_LIMITS } from "../../sandbox/program-limits.ts";
 import { CallFailure } from "./call-error.ts";
 import type { HostReply } from "./host-reply.ts";
 import type { HttpFetch } from "./http-fetch.ts";
@@ -17,6 +20,7 @@ export interface HostCallContext {
   /** Under this name the run writes into chats. */
   readonly agentName: string;
   readonly dry: boolean;
+  /** Aborts when the run is over, too. */
   readonly signal: AbortSignal;
   /** Called with every message that the run has written. */
   readonly onMessage: (messageId: string) => void;
@@ -42,23 +46,28 @@ export function createHostApi(deps: HostApiDeps): HostApi {
     return `/v1/spaces/${encodeURIComponent(spaceId)}`;
   };
   const objectPath = (input: JsonObject): string => `${spacePath(input)}/objects/${segment(input, "objectId")}`;
-  const read = async (method: string, path: string, body?: JsonObject): Promise<HostReply> => ({
-    output: await api(method, path, body),
+  const read = async (method: string, path: string, body?: JsonObject, signal?: AbortSignal): Promise<HostReply> => ({
+    output: await api(method, path, body, { mostChars: PROGRAM_LIMITS.callBytes, ...(signal ? { signal } : {}) }),
   });
+  const oneAtATime = createSemaphore(1);
+  /** Reads what the server may have to go over all records for: one after the other, as long as the run goes on. */
+  const search = (path: string, input: JsonObject, { signal }: HostCallContext): Promise<HostReply> =>
+    oneAtATime(async () => {
+      if (signal.aborted) throw new CallFailure("host.run_over", "the run is over");
+      return read("POST", path, without(input, "spaceId"), signal);
+    });
   /** A dry run reports what it would have written and writes nothing. */
   const write = async (context: HostCallContext, method: string, path: string, body: JsonObject): Promise<HostReply> =>
     context.dry ? { output: dryReply(body) } : read(method, path, body);
 
   const calls: Record<string, Call> = {
-    "svc.query": async (input) =>
-      input["objectId"] === undefined
-        ? read("POST", `${spacePath(input)}/objects/query`, without(input, "spaceId"))
-        : read("POST", `${spacePath(input)}/query`, without(input, "spaceId")),
-    "svc.aggregate": async (input) =>
-      input["objectId"] === undefined
-        ? read("POST", `${spacePath(input)}/objects/aggregate`, without(input, "spaceId"))
-        : read("POST", `${spacePath(input)}/aggregate`, without(input, "spaceId")),
-    "svc.search": async (input) => read("POST", `${spacePath(input)}/search`, without(input, "spaceId")),
+    "svc.query": async (input, context) =>
+      search(`${spacePath(input)}${input["objectId"] === undefined ? "/objects" : ""}/query`, input, context),
+    "svc.aggregate": async (input, context) => {
+      const path = `${spacePath(input)}${input["objectId"] === undefined ? "/objects" : ""}/aggregate`;
+      return search(path, { ...input, memoryLimitBytes: memoryOf(input) }, context);
+    },
+    "svc.search": async (input, context) => search(`${spacePath(input)}/search`, input, context),
     "svc.get": async (input) => read("GET", `${spacePath(input)}/properties/${segment(input, "objectId")}`),
     "svc.create": async (input, context) =>
       write(context, "POST", `${spacePath(input)}/objects`, without(input, "spaceId")),
@@ -89,7 +98,7 @@ export function createHostApi(deps: HostApiDeps): HostApi {
       const info = (await api("GET", path)) as JsonObject;
       if ((info["size"] as number) > MAX_FILE_BYTES)
         throw new CallFailure("host.file_too_large", `a program reads files of up to ${MAX_FILE_BYTES >> 20} MiB`);
-      const content = (await api("GET", `${path}/content`, undefined, "content")) as JsonObject;
+      const content = (await api("GET", `${path}/content`, undefined, { as: "content" })) as JsonObject;
       return { output: { ...info, ...content } };
     },
     "events.publish": async (input, context) => write(context, "POST", "/v1/events", input),
@@ -110,6 +119,12 @@ export function createHostApi(deps: HostApiDeps): HostApi {
     if (!isJsonObject(input)) throw new CallFailure("request.schema", `${name} takes one object`);
     return call(input, context);
   };
+}
+
+/** What a pipeline of a program may hold: no more than what is held for others by default. Other types are refused later. */
+function memoryOf({ memoryLimitBytes: asked }: JsonObject): Json {
+  const most = LIMITS.memoryLimitBytesDefault;
+  return typeof asked === "number" && (asked < 0 || asked > most) ? most : (asked ?? 0);
 }
 
 function dryReply(body: JsonObject): JsonObject {

@@ -52,10 +52,17 @@ export function createProgramRunner(deps: ProgramRunnerDeps): ExecuteRun {
       exceeded: undefined,
     };
     const money = new AbortController();
+    const over = new AbortController();
     const signal = AbortSignal.any([request.signal, money.signal]);
-    const answers = answerCalls(deps, request, account, writer, signal, () => money.abort());
-    const end = await deps.processes.run({ start, ...answers, signal });
-    return outcomeOf(end, request, account, writer, deps.redact);
+    const ofCalls = AbortSignal.any([signal, over.signal]);
+    const answers = answerCalls(deps, request, account, writer, ofCalls, () => money.abort());
+    try {
+      const end = await deps.processes.run({ start, ...answers, signal });
+      return outcomeOf(end, request, account, writer, deps.redact);
+    } finally {
+      // Nobody waits for what a program asked for and did not wait for itself.
+      over.abort();
+    }
   };
 
   return async (request) => {

@@ -1,3 +1,4 @@
+import { recordCharsFor } from "../../engine/runtime/local-api.ts";
 import { AggregateReply, CollectionAggregateBody, ObjectAggregateBody } from "../../protocol/aggregate.ts";
 import { queryReply, refuseTarget } from "../query-reply.ts";
 import { type Route, route } from "../route.ts";
@@ -30,11 +31,11 @@ export const aggregateRoutes: Route[] = [
     },
     responses: { 200: { description: "The records, or the plan", schema: AggregateReply } },
     errors: ["object.not_found", ...AGGREGATE_ERRORS],
-    handler: async ({ engine, params, body, signal }) => {
+    handler: async ({ engine, params, body, signal, request }) => {
       const { queries, aggregates } = await engine.space(params.spaceId);
       const source = queries.sourceOf(body.objectId, body.dataset);
       if (body.explain === true) return { plan: await aggregates.explain(source, body, signal) };
-      return queryReply(await aggregates.run(source, body, signal));
+      return queryReply(await aggregates.run(source, body, { signal, mostChars: recordCharsFor(request) }));
     },
   }),
   route({
@@ -49,12 +50,12 @@ export const aggregateRoutes: Route[] = [
     example: { pipeline: [{ $unwind: "$svc.types" }, { $group: { _id: "$svc.types", n: { $sum: 1 } } }] },
     responses: { 200: { description: "The documents, or the plan", schema: AggregateReply } },
     errors: [...AGGREGATE_ERRORS],
-    handler: async ({ engine, params, body, signal }) => {
+    handler: async ({ engine, params, body, signal, request }) => {
       refuseTarget(body);
       const { queries, aggregates } = await engine.space(params.spaceId);
       const source = queries.objectsSource();
       if (body.explain === true) return { plan: await aggregates.explain(source, body, signal) };
-      return queryReply(await aggregates.run(source, body, signal));
+      return queryReply(await aggregates.run(source, body, { signal, mostChars: recordCharsFor(request) }));
     },
   }),
 ];

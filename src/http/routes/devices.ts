@@ -55,7 +55,7 @@ export const deviceRoutes: Route[] = [
     handler: async ({ engine, body, signal }) => {
       refuseTarget(body);
       const source = engine.techQueries.sourceOf(engine.tech.index.idText, "devices");
-      return queryReply(await engine.techQueries.query(source, body, signal));
+      return queryReply(await engine.techQueries.query(source, body, { signal }));
     },
   }),
   route({

@@ -80,7 +80,7 @@ export const fileRoutes: Route[] = [
     handler: async ({ engine, params, body, signal }) => {
       refuseTarget(body);
       const { files, queries } = await engine.space(params.spaceId);
-      return queryReply(await queries.query(files.rowsOf(params.objectId), body, signal));
+      return queryReply(await queries.query(files.rowsOf(params.objectId), body, { signal }));
     },
   }),
   route({

@@ -1,3 +1,4 @@
+import { recordCharsFor } from "../../engine/runtime/local-api.ts";
 import { svcError } from "../../protocol/errors.ts";
 import {
   CollectionQueryBody,
@@ -47,10 +48,12 @@ export const objectRoutes: Route[] = [
     example: { filter: { "svc.types": "page" }, sort: ["-modifiedAt"], limit: 20 },
     responses: { 200: { description: "The objects' rows", schema: QueryReply } },
     errors: ["filter.invalid", "filter.unknown_operator", "filter.too_complex"],
-    handler: async ({ engine, params, body, signal }) => {
+    handler: async ({ engine, params, body, signal, request }) => {
       refuseTarget(body);
       const { queries } = await engine.space(params.spaceId);
-      return queryReply(await queries.query(queries.objectsSource(), body, signal));
+      return queryReply(
+        await queries.query(queries.objectsSource(), body, { signal, mostChars: recordCharsFor(request) }),
+      );
     },
   }),
   route({

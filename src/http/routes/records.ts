@@ -1,3 +1,4 @@
+import { recordCharsFor } from "../../engine/runtime/local-api.ts";
 import {
   DeleteRecordsBody,
   ModifyBody,
@@ -39,9 +40,10 @@ export const recordRoutes: Route[] = [
     },
     responses: { 200: { description: "The records; an unknown dataset has none", schema: QueryReply } },
     errors: ["object.not_found", "filter.invalid", "filter.unknown_operator", "filter.too_complex"],
-    handler: async ({ engine, params, body, signal }) => {
+    handler: async ({ engine, params, body, signal, request }) => {
       const { queries } = await engine.space(params.spaceId);
-      return queryReply(await queries.query(queries.sourceOf(body.objectId, body.dataset), body, signal));
+      const source = queries.sourceOf(body.objectId, body.dataset);
+      return queryReply(await queries.query(source, body, { signal, mostChars: recordCharsFor(request) }));
     },
   }),
   route({

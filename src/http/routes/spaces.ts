@@ -88,7 +88,7 @@ export const spaceRoutes: Route[] = [
       const dataset = spacesCollection(body.dataset);
       const queries = dataset === "spaces" ? engine.spacesQueries : engine.techQueries;
       const source = queries.sourceOf(engine.tech.index.idText, dataset);
-      return queryReply(await queries.query(source, body, signal));
+      return queryReply(await queries.query(source, body, { signal }));
     },
   }),
   route({

@@ -14,7 +14,7 @@ import type { SortKey } from "../value/sort.ts";
 import { ACCUMULATOR_NAMES } from "./accumulators.ts";
 import type { FacetBranch, GroupField, OutputField, Pipeline, Stage, StageAction } from "./aggregate-types.ts";
 
-/** More computed fields than this can make a document many times larger, even if each one is a plain copy. */
+/** More fields than this in a pipeline can make a document many times larger, even if each one is a plain copy. */
 const FEW_FIELDS = 8;
 
 /**
@@ -25,7 +25,9 @@ const FEW_FIELDS = 8;
 export function parsePipeline(input: unknown, options: FilterOptions = {}): Pipeline {
   if (!Array.isArray(input))
     throw refusedAs("request.schema", { path: "pipeline", expected: "array" }, refusal("pipeline.array"));
-  return { stages: new PipelineParser(options).parseStages(input, { stage: "", path: "pipeline" }, false) };
+  const parser = new PipelineParser(options);
+  const stages = parser.parseStages(input, { stage: "", path: "pipeline" }, false);
+  return { stages, expressions: parser.expressions };
 }
 
 type StageParser = (operand: Json, place: Place) => StageAction;
@@ -35,6 +37,7 @@ class PipelineParser {
   readonly #scope: ExpressionScope = createExpressionScope();
   readonly #parsers: ReadonlyMap<string, StageParser>;
   #stages = 0;
+  #fields = 0;
 
   constructor(options: FilterOptions) {
     this.#options = options;
@@ -52,6 +55,10 @@ class PipelineParser {
       ["$facet", (operand, place) => this.#parseFacet(operand, place)],
       ["$lookup", parseLookup],
     ]);
+  }
+
+  get expressions(): number {
+    return this.#scope.nodes();
   }
 
   parseStages(input: readonly unknown[], place: Place, inFacet: boolean): Stage[] {
@@ -128,7 +135,8 @@ class PipelineParser {
   }
 
   #mayGrow(fields: readonly OutputField[], compositesBefore: number): boolean {
-    return fields.length > FEW_FIELDS || this.#scope.composites() > compositesBefore;
+    this.#fields += fields.length;
+    return this.#fields > FEW_FIELDS || this.#scope.composites() > compositesBefore;
   }
 
   #parseGroup(operand: Json, place: Place): StageAction {

@@ -8,11 +8,11 @@ import type { JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { NarrowIndex } from "../plan/query-plan.ts";
-import { type Row, RowReader, sound } from "../rows/row-reader.ts";
+import { type Row, RowReader, type ShouldStop, sound } from "../rows/row-reader.ts";
 import { ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import { getRow } from "../rows/statement-cache.ts";
 import { countMatches } from "../run/count-matches.ts";
-import { type QueryStats, runQuery } from "../run/run-query.ts";
+import { checkLength, type QueryStats, runQuery } from "../run/run-query.ts";
 import { inSnapshot } from "../run/snapshot.ts";
 import { streamMatches } from "../run/stream-matches.ts";
 import { type AggregatePlan, planAggregate } from "./aggregate-plan.ts";
@@ -23,8 +23,10 @@ import { chainStages, createTextSink, pushText } from "./stage-sinks.ts";
 
 export interface AggregateOptions {
   readonly limits?: AggregateLimits;
-  /** Called every thousand rows; when it returns true, the run ends with server.unavailable. */
-  readonly shouldStop?: (() => boolean) | undefined;
+  /** As of a query. */
+  readonly mostChars?: number | undefined;
+  /** When it returns true, the run ends with server.unavailable. */
+  readonly shouldStop?: ShouldStop | undefined;
 }
 
 export interface AggregateResult {
@@ -74,12 +76,13 @@ function answer(
   db: Database,
   source: RowSource,
   pipeline: Pipeline,
-  { limits = DEFAULT_LIMITS, shouldStop }: AggregateOptions,
+  { limits = DEFAULT_LIMITS, mostChars, shouldStop }: AggregateOptions,
 ): AggregateResult {
   const startedAt = performance.now();
   const plan = planAggregate(db, source, pipeline);
-  const run = new AggregateRun(db, source, plan, limits, shouldStop);
+  const run = new AggregateRun(db, source, plan, pipeline.expressions, limits, shouldStop);
   const records = run.records();
+  checkLength(records, mostChars);
   const { candidates, matches, index } = run.stats();
   const ms = performance.now() - startedAt;
   return { records, stats: { candidates, matches, ms, ...(index === undefined ? {} : { index }) } };
@@ -89,8 +92,9 @@ class AggregateRun {
   readonly #db: Database;
   readonly #source: RowSource;
   readonly #plan: AggregatePlan;
+  readonly #expressions: number;
   readonly #limits: AggregateLimits;
-  readonly #shouldStop: (() => boolean) | undefined;
+  readonly #shouldStop: ShouldStop | undefined;
   readonly #reader: RowReader;
   readonly #meter: MemoryMeter;
   readonly #records: string[] = [];
@@ -100,12 +104,14 @@ class AggregateRun {
     db: Database,
     source: RowSource,
     plan: AggregatePlan,
+    expressions: number,
     limits: AggregateLimits,
-    shouldStop: (() => boolean) | undefined,
+    shouldStop: ShouldStop | undefined,
   ) {
     this.#db = db;
     this.#source = source;
     this.#plan = plan;
+    this.#expressions = expressions;
     this.#limits = limits;
     this.#shouldStop = shouldStop;
     this.#reader = new RowReader(db, plan.pushdown.filter, shouldStop);
@@ -154,7 +160,13 @@ class AggregateRun {
     const { records, stats } = runQuery(this.#db, this.#source, request);
     this.#windowStats = stats;
     if (this.#plan.rest.length === 0) for (const text of records) pushText(this.#records, text, this.#meter);
-    else this.#feed(records.map((text) => JSON.parse(text) as JsonObject));
+    else
+      this.#feed(
+        records.map((text) => {
+          this.#enter(text.length);
+          return JSON.parse(text) as JsonObject;
+        }),
+      );
   }
 
   #stream(narrow: NarrowIndex | undefined, stages: readonly Stage[]): void {
@@ -164,7 +176,10 @@ class AggregateRun {
       return;
     }
     const sink = this.#chain(stages);
-    for (const { parsed } of rows) if (!sink.push(parsed)) break;
+    for (const { doc, parsed } of rows) {
+      this.#enter(doc.length);
+      if (!sink.push(parsed)) break;
+    }
     sink.end();
   }
 
@@ -180,8 +195,15 @@ class AggregateRun {
       meter: this.#meter,
       fetchById: (id: string) => this.#fetchById(id),
       check: () => this.#reader.check(),
+      spend: this.#reader.spend,
+      enter: (chars: number) => this.#enter(chars),
     };
     return chainStages(stages, createTextSink(this.#records, this.#meter), context);
+  }
+
+  /** Called before expressions see a document of about so many characters: each of them may go over all of it. */
+  #enter(chars: number): void {
+    this.#reader.spend(chars * this.#expressions);
   }
 
   #fetchById(id: string): JsonObject | undefined {

@@ -44,6 +44,8 @@ export type Stage = StageAction & {
 
 export interface Pipeline {
   readonly stages: readonly Stage[];
+  /** How many expressions its stages hold. */
+  readonly expressions: number;
 }
 
 export interface AggregateLimits {

@@ -32,12 +32,18 @@ export function measureValue(value: Json | undefined): number {
   return measureWithin(value, LIMITS.pipelineDocumentBytes);
 }
 
+/** Returns about how many characters a value has as text. @throws as `measureValue` does */
+export function charsOf(value: Json | undefined): number {
+  return measureValue(value) / BYTES_A_CHAR;
+}
+
+const BYTES_A_CHAR = 2;
 const OBJECT_BYTES = 48;
 const SLOT_BYTES = 16;
 
 function measureWithin(value: Json | undefined, budget: number): number {
   let bytes = SLOT_BYTES;
-  if (typeof value === "string") bytes += 2 * value.length;
+  if (typeof value === "string") bytes += BYTES_A_CHAR * value.length;
   else if (Array.isArray(value)) {
     bytes += OBJECT_BYTES;
     for (const element of value) bytes += measureWithin(element, budget - bytes);

@@ -5,14 +5,14 @@
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { type Evaluate, isTruthy } from "../expression/expression-types.ts";
 import { setField, withField } from "../expression/output-field.ts";
-import { compileFilter } from "../filter/filter-match.ts";
+import { compileFilter, type Spend } from "../filter/filter-match.ts";
 import { type FieldPath, isSubdocument, ownValue } from "../value/field-path.ts";
 import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "../value/sort.ts";
 import { createTopK } from "../value/top-k.ts";
 import type { AggregateLimits, FacetBranch, OutputField, Sink, Stage } from "./aggregate-types.ts";
 import { createGroupSink } from "./group-sink.ts";
 import { createLookupSink, type FetchById } from "./lookup-sink.ts";
-import { type MemoryMeter, measureValue } from "./memory-meter.ts";
+import { charsOf, type MemoryMeter, measureValue } from "./memory-meter.ts";
 
 export interface StageContext {
   readonly limits: AggregateLimits;
@@ -20,6 +20,10 @@ export interface StageContext {
   readonly fetchById: FetchById;
   /** Throws when the run was told to stop. Called where one document can become very many. */
   readonly check: () => void;
+  /** Throws when the run may not do so many steps of the matcher. */
+  readonly spend: Spend;
+  /** Throws when the run was told to stop, or may not let expressions see a document of so many characters. */
+  readonly enter: (chars: number) => void;
 }
 
 /** The sink that runs `stages` in order and pushes what comes out into `last`. */
@@ -46,7 +50,7 @@ function keptBySort(stages: readonly Stage[], at: number): number {
 function createStageSink(stage: Stage, kept: number, next: Sink, context: StageContext): Sink {
   switch (stage.kind) {
     case "match": {
-      const match = compileFilter(stage.filter);
+      const match = compileFilter(stage.filter, context.spend);
       const { conditions } = stage;
       return { push: (doc) => !(match(doc) && allTrue(conditions, doc)) || next.push(doc), end: () => next.end() };
     }
@@ -59,9 +63,9 @@ function createStageSink(stage: Stage, kept: number, next: Sink, context: StageC
     case "count":
       return createCountSink(stage.name, next);
     case "project":
-      return createMapSink(next, stage.mayGrow, (doc) => projectFields(stage.fields, doc));
+      return createMapSink(next, stage.mayGrow, context, (doc) => projectFields(stage.fields, doc));
     case "addFields":
-      return createMapSink(next, stage.mayGrow, (doc) => addFields(stage.fields, doc));
+      return createMapSink(next, stage.mayGrow, context, (doc) => addFields(stage.fields, doc));
     case "unwind":
       return createUnwindSink(stage.path, stage.preserve, next, context.check);
     case "group":
@@ -146,11 +150,16 @@ function createCountSink(name: string, next: Sink): Sink {
   };
 }
 
-function createMapSink(next: Sink, mayGrow: boolean, map: (doc: JsonObject) => JsonObject): Sink {
+function createMapSink(
+  next: Sink,
+  mayGrow: boolean,
+  { enter }: StageContext,
+  map: (doc: JsonObject) => JsonObject,
+): Sink {
   return {
     push(doc) {
       const mapped = map(doc);
-      if (mayGrow) measureValue(mapped);
+      if (mayGrow) enter(charsOf(mapped));
       return next.push(mapped);
     },
     end: () => next.end(),
@@ -177,7 +186,7 @@ function addFields(fields: readonly OutputField[], doc: JsonObject): JsonObject 
   return result;
 }
 
-const ELEMENTS_BETWEEN_CHECKS = 1_000;
+const ELEMENTS_BETWEEN_CHECKS = 32;
 
 function createUnwindSink({ segments }: FieldPath, preserve: boolean, next: Sink, check: () => void): Sink {
   let elements = 0;

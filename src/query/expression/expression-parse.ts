@@ -42,6 +42,7 @@ export function createExpressionScope(): ExpressionScope {
       if (depth === LIMITS.expressionDepth) throw tooDeep(place);
       return scopeAt(depth + 1);
     },
+    nodes: () => nodes,
     composites: () => composites,
   });
   return scopeAt(1);

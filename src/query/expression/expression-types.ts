@@ -20,6 +20,8 @@ export interface ExpressionScope {
   parse(input: Json, place: Place): Expression;
   /** The scope one level further down. */
   deeper(place: Place): ExpressionScope;
+  /** How many expressions were parsed. */
+  nodes(): number;
   /** How many of the parsed expressions build arrays, documents or strings: these are the ones that can repeat a value. */
   composites(): number;
 }

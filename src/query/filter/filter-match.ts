@@ -7,26 +7,37 @@ import type { ComparisonOperator, Condition, Filter, TypeName } from "./filter-t
 
 type Matcher = (value: Json) => boolean;
 
-/** Compiles a filter to a predicate over documents. The predicate never throws on JSON. */
-export function compileFilter(filter: Filter): (doc: JsonObject) => boolean {
-  return compileMatcher(filter);
+/** About how long a step of the matcher takes: one instruction of a pattern on one character. */
+export const STEP_NS = 10;
+
+/**
+ * Called before work that a value can make long, with how many steps it may take at most. It throws where that is too much: once
+ * begun, nothing can interrupt a pattern.
+ */
+export type Spend = (steps: number) => void;
+
+const UNBOUNDED: Spend = () => {};
+
+/** Compiles a filter to a predicate over documents. The predicate never throws on JSON, but for what `spend` throws. */
+export function compileFilter(filter: Filter, spend: Spend = UNBOUNDED): (doc: JsonObject) => boolean {
+  return compileMatcher(filter, spend);
 }
 
-function compileMatcher(filter: Filter): Matcher {
+function compileMatcher(filter: Filter, spend: Spend): Matcher {
   switch (filter.kind) {
     case "and":
-      return every(filter.filters.map(compileMatcher));
+      return every(filter.filters.map((each) => compileMatcher(each, spend)));
     case "or":
-      return any(filter.filters.map(compileMatcher));
+      return any(filter.filters.map((each) => compileMatcher(each, spend)));
     case "not": {
-      const match = compileMatcher(filter.filter);
+      const match = compileMatcher(filter.filter, spend);
       return (value) => !match(value);
     }
     case "field": {
       // $exists and the array operators test the value at the path itself, not the elements of an array there.
       const { op } = filter.condition;
       const whole = op === "exists" || op === "size" || op === "elemMatchDocument" || op === "elemMatchValue";
-      return compilePathTest(filter.path, compileCondition(filter.condition), !whole);
+      return compilePathTest(filter.path, compileCondition(filter.condition, spend), !whole);
     }
   }
 }
@@ -49,7 +60,7 @@ function any(matchers: readonly Matcher[]): Matcher {
   };
 }
 
-function compileCondition(condition: Condition): ValueTest {
+function compileCondition(condition: Condition, spend: Spend): ValueTest {
   switch (condition.op) {
     case "eq":
       return compileEquals(condition.value);
@@ -59,7 +70,7 @@ function compileCondition(condition: Condition): ValueTest {
     case "lte":
       return compileComparison(condition.op, condition.value);
     case "in":
-      return compileIn(condition.values);
+      return compileIn(condition.values, spend);
     case "exists":
       return (value) => value !== undefined;
     case "type":
@@ -70,14 +81,19 @@ function compileCondition(condition: Condition): ValueTest {
       return compileMod(condition.divisor, condition.remainder);
     case "regex": {
       const { regex } = condition;
-      return (value) => typeof value === "string" && regex.test(value);
+      const stepsPerChar = regex.programSize();
+      return (value) => {
+        if (typeof value !== "string") return false;
+        spend(stepsPerChar * value.length);
+        return regex.test(value);
+      };
     }
     case "elemMatchDocument": {
-      const match = compileMatcher(condition.filter);
+      const match = compileMatcher(condition.filter, spend);
       return compileElemMatch((element) => (Array.isArray(element) || isSubdocument(element)) && match(element));
     }
     case "elemMatchValue":
-      return compileElemMatch(compileMatcher(condition.filter));
+      return compileElemMatch(compileMatcher(condition.filter, spend));
   }
 }
 
@@ -101,12 +117,13 @@ function compileEquals(operand: Json): ValueTest {
   return (value) => typeof value === "object" && value !== null && equalValues(value, operand);
 }
 
-function compileIn(operands: readonly Json[]): ValueTest {
+function compileIn(operands: readonly Json[], spend: Spend): ValueTest {
   const scalars = new Set<Json | undefined>(operands.filter(isScalar));
   const others = operands.filter((operand) => !isScalar(operand)).map(compileEquals);
   if (others.length === 0) return (value) => scalars.has(value);
   return (value) => {
     if (scalars.has(value)) return true;
+    spend(others.length);
     for (let i = 0; i < others.length; i++) if ((others[i] as ValueTest)(value)) return true;
     return false;
   };

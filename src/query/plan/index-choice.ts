@@ -13,17 +13,41 @@ export interface ChosenFor {
   readonly live: number;
 }
 
+/** What judging the sample may cost, in steps of the matcher; it is done on the server's own event loop. */
+const MOST_STEPS = 1 << 20;
+
+class TooDear extends Error {}
+
 /**
  * Returns the path whose index would need the fewest rows to be read. Among equals the path with the most different values wins,
- * then the first. `paths` are those the query wants (wanted-paths.ts); `docs` are some of its documents.
+ * then the first; the first, too, where judging the documents would take long. `paths` are those the query wants
+ * (wanted-paths.ts); `docs` are some of its documents.
  */
 export function choosePath(
   paths: readonly string[],
   docs: readonly JsonObject[],
+  chosenFor: ChosenFor,
+): string | undefined {
+  try {
+    return cheapest(paths, docs, chosenFor);
+  } catch (error) {
+    if (error instanceof TooDear) return paths[0];
+    throw error;
+  }
+}
+
+function cheapest(
+  paths: readonly string[],
+  docs: readonly JsonObject[],
   { filter, window, live }: ChosenFor,
 ): string | undefined {
+  let stepsLeft = MOST_STEPS;
+  const spend = (steps: number): void => {
+    stepsLeft -= steps;
+    if (stepsLeft < 0) throw new TooDear();
+  };
   const share = (part: Filter): number => {
-    const match = isMatchAll(part) ? () => true : compileFilter(part);
+    const match = isMatchAll(part) ? () => true : compileFilter(part, spend);
     // That none of a few documents match does not prove that none at all do.
     return Math.max(0.5, docs.filter(match).length) / Math.max(1, docs.length);
   };

@@ -13,6 +13,7 @@ export interface QueryJob {
   readonly limit?: number | undefined;
   readonly offset?: number | undefined;
   readonly includeTotal: boolean;
+  readonly mostChars?: number | undefined;
 }
 
 /** A pipeline, as the caller gave it. */
@@ -21,6 +22,7 @@ interface AggregateJob {
   readonly source: RowSource;
   readonly pipeline: unknown;
   readonly limits: AggregateLimits;
+  readonly mostChars?: number | undefined;
 }
 
 /** Asks how a pipeline would run. */

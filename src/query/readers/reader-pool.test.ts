@@ -15,6 +15,8 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
+const text = (chars: string) =>
+  Array.from({ length: 200_000 }, () => chars[(Math.random() * chars.length) | 0]).join("");
 const list = Array.from({ length: 1_000 }, (_, i) => i);
 await Bun.write(path, createRowsTable([{ id: "a", ...{ x: list, y: list, z: list } }]).serialize());
 const job = (pipeline: unknown) =>
@@ -53,4 +55,19 @@ test("[INDEX-5] an aggregate ends when its client goes away, and its reader take
   expect(await faultOf(endless)).toMatchObject({ code: "server.unavailable" });
   const { records } = await readers.run(path, job([{ $project: { id: 1 } }]));
   expect(records).toEqual(['{"id":"a"}']);
+});
+
+test("[INDEX-5] a reader that is at one document for long is ended as a thread, and another takes the next job", async () => {
+  const dear = join(folder, "dear.db");
+  await Bun.write(dear, createRowsTable([{ id: "a", ...{ s: `${text("ab")}d` } }]).serialize());
+  const $or = Array.from({ length: 100 }, (_, i) => ({ s: { $regex: `a[ab]{${800 + i}}d` } }));
+  const job = { kind: "query", source: rowsOf(COLLECTION_ID), sort: undefined, includeTotal: false } as const;
+  const impatient = createReaderPool({ size: 1, deadlineMs: 200, graceMs: 100 });
+  try {
+    const endless = impatient.run(dear, { ...job, filter: { $or } });
+    expect(await faultOf(endless)).toMatchObject({ code: "server.unavailable" });
+    expect((await impatient.run(dear, { ...job, filter: { id: "a" } })).records).toHaveLength(1);
+  } finally {
+    impatient.close();
+  }
 });

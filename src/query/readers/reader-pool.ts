@@ -1,6 +1,7 @@
 import { workerEntry } from "../../base/worker-entry.ts";
-import { createWorkerPool, WorkerRefused } from "../../base/worker-pool.ts";
-import { type ErrorCode, type ErrorDetails, SvcError, svcError } from "../../protocol/errors.ts";
+import { createWorkerPool, WorkerLost, WorkerRefused } from "../../base/worker-pool.ts";
+import { type ErrorCode, type ErrorDetails, refusedAs, SvcError, svcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { failureElsewhere } from "../../protocol/storage-fault.ts";
 import type { ReaderJob, ReaderReply, ReaderRequest, ReaderResult } from "./reader-job.ts";
 
@@ -9,11 +10,16 @@ export interface ReaderPoolOptions {
   readonly size: number;
   /** A read that takes longer is ended, because it would keep the write-ahead log from shrinking. */
   readonly deadlineMs: number;
+  /** How long a reader has to end then; one that is in the middle of a document is ended as a thread. */
+  readonly graceMs: number;
   /** An unused reader is ended after this long. */
   readonly idleMs: number;
 }
 
-const DEFAULTS: ReaderPoolOptions = { size: 2, deadlineMs: 60_000, idleMs: 30_000 };
+const DEFAULTS: ReaderPoolOptions = { size: 2, deadlineMs: 60_000, graceMs: 1_000, idleMs: 30_000 };
+
+/** What reads documents one by one can be ended at any of them; the others are passes of SQLite over a whole table. */
+const OF_DOCUMENTS: ReadonlySet<ReaderJob["kind"]> = new Set(["query", "aggregate", "explain"]);
 
 /** Threads for reads that may take long. They start when first needed and end when unused. */
 export interface ReaderPool {
@@ -23,11 +29,12 @@ export interface ReaderPool {
 }
 
 export function createReaderPool(options: Partial<ReaderPoolOptions> = {}): ReaderPool {
-  const { size, deadlineMs, idleMs } = { ...DEFAULTS, ...options };
+  const { size, deadlineMs, graceMs, idleMs } = { ...DEFAULTS, ...options };
   const workers = createWorkerPool<ReaderRequest, ReaderReply>({
     spawn: () => new Worker(workerEntry("src/query/readers/reader-worker.ts")),
     size,
     idleMs,
+    graceMs,
   });
 
   return {
@@ -35,15 +42,26 @@ export function createReaderPool(options: Partial<ReaderPoolOptions> = {}): Read
       if (signal?.aborted) throw svcError("server.unavailable");
       const stop = new SharedArrayBuffer(4);
       const flag = new Int32Array(stop);
-      const halt = () => void Atomics.store(flag, 0, 1);
+      const halted = new AbortController();
+      const halt = () => {
+        Atomics.store(flag, 0, 1);
+        halted.abort();
+      };
       const timer = setTimeout(halt, deadlineMs);
       signal?.addEventListener("abort", halt, { once: true });
       try {
-        const reply = await workers.run({ path, job, stop }, { isWanted: () => Atomics.load(flag, 0) === 0 });
+        const reply = await workers.run(
+          { path, job, stop },
+          {
+            isWanted: () => !halted.signal.aborted,
+            ...(OF_DOCUMENTS.has(job.kind) ? { stop: halted.signal } : {}),
+          },
+        );
         if (!reply.ok) throw errorOf(reply);
         return reply.result as ReaderResult<J>;
       } catch (error) {
-        throw error instanceof WorkerRefused ? svcError("server.unavailable") : error;
+        if (error instanceof WorkerRefused) throw svcError("server.unavailable");
+        throw error instanceof WorkerLost && halted.signal.aborted ? cancelled() : error;
       } finally {
         clearTimeout(timer);
         signal?.removeEventListener("abort", halt);
@@ -51,6 +69,10 @@ export function createReaderPool(options: Partial<ReaderPoolOptions> = {}): Read
     },
     close: () => workers.close(),
   };
+}
+
+function cancelled(): SvcError {
+  return refusedAs("server.unavailable", undefined, refusal("query.cancelled"));
 }
 
 function errorOf(reply: Extract<ReaderReply, { ok: false }>): Error {

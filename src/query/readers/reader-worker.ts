@@ -60,11 +60,15 @@ function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
       case "explain":
         return explainAggregate(db, source, parsePipeline(job.pipeline), job.limits);
       case "aggregate":
-        return runAggregate(db, source, parsePipeline(job.pipeline), { limits: job.limits, shouldStop });
+        return runAggregate(db, source, parsePipeline(job.pipeline), {
+          limits: job.limits,
+          mostChars: job.mostChars,
+          shouldStop,
+        });
       case "query": {
-        const { limit, offset, includeTotal } = job;
+        const { limit, offset, includeTotal, mostChars } = job;
         const [filter, sort] = [parseFilter(job.filter), parseSort(job.sort)];
-        return runQuery(db, source, { filter, sort, limit, offset, includeTotal, shouldStop });
+        return runQuery(db, source, { filter, sort, limit, offset, includeTotal, mostChars, shouldStop });
       }
     }
   });

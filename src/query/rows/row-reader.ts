@@ -35,6 +35,14 @@ const ROW_BY_NO = `SELECT ${ROW_COLUMNS} FROM rows WHERE no = ?`;
 const ROWS_BETWEEN_CHECKS = 1_000;
 /** Long texts make matching a row take longer, so they bring the next check nearer. */
 const CHARS_BETWEEN_CHECKS = 1 << 20;
+/** Of the matcher (STEP_NS). */
+const STEPS_BETWEEN_CHECKS = 1 << 18;
+
+/**
+ * Whether a read is to end. It is asked every thousand rows or megabyte of text, and before work that a single document can make
+ * long: `steps` is how many of the matcher that takes at most, and nothing can interrupt it.
+ */
+export type ShouldStop = (steps: number) => boolean;
 
 export class RowReader {
   /** Rows read from SQLite. */
@@ -43,16 +51,14 @@ export class RowReader {
   matches = 0;
   readonly #db: Database;
   readonly #match: ((doc: JsonObject) => boolean) | undefined;
-  readonly #shouldStop: (() => boolean) | undefined;
-
+  readonly #shouldStop: ShouldStop | undefined;
   #charsSinceCheck = 0;
+  #stepsSinceCheck = 0;
 
-  /**
-   * `shouldStop` is called every thousand rows or megabyte of text; when it returns true, reading ends with server.unavailable.
-   */
-  constructor(db: Database, filter: Filter, shouldStop: (() => boolean) | undefined) {
+  /** When `shouldStop` returns true, reading ends with server.unavailable. */
+  constructor(db: Database, filter: Filter, shouldStop: ShouldStop | undefined) {
     this.#db = db;
-    this.#match = isMatchAll(filter) ? undefined : compileFilter(filter);
+    this.#match = isMatchAll(filter) ? undefined : compileFilter(filter, this.spend);
     this.#shouldStop = shouldStop;
   }
 
@@ -80,8 +86,7 @@ export class RowReader {
       const row = this.#byNo(no);
       if (!row) continue;
       docs.push(row.doc);
-      this.#charsSinceCheck += row.doc.length;
-      if (this.#charsSinceCheck >= CHARS_BETWEEN_CHECKS) this.check();
+      this.#read(row.doc);
     }
     this.candidates += docs.length;
     this.matches += docs.length;
@@ -119,7 +124,11 @@ export class RowReader {
     let count = 0;
     for (const row of iterateStatement<Row | (Omit<Row, "doc"> & { readonly doc: null })>(this.#db, select)) {
       if (++this.candidates % ROWS_BETWEEN_CHECKS === 0) this.check();
-      if (row.doc === null || !this.#match || this.#match(JSON.parse(sound(row).doc))) count++;
+      if (row.doc === null || !this.#match) count++;
+      else {
+        this.#read(row.doc);
+        if (this.#match(JSON.parse(sound(row).doc))) count++;
+      }
     }
     return count;
   }
@@ -136,8 +145,7 @@ export class RowReader {
 
   /** Returns the parsed document if the filter accepts it. */
   accept(doc: string): JsonObject | undefined {
-    this.#charsSinceCheck += doc.length;
-    if (this.#charsSinceCheck >= CHARS_BETWEEN_CHECKS) this.check();
+    this.#read(doc);
     const parsed = JSON.parse(doc) as JsonObject;
     if (this.#match && !this.#match(parsed)) return undefined;
     this.matches++;
@@ -153,10 +161,25 @@ export class RowReader {
     return getRow<T>(this.#db, select);
   }
 
-  /** @throws SvcError server.unavailable when the reader was told to stop */
-  check(): void {
+  /**
+   * Called before work of so many steps.
+   * @throws SvcError server.unavailable when the reader was told to stop
+   */
+  readonly spend = (steps: number): void => {
+    this.#stepsSinceCheck += steps;
+    if (this.#stepsSinceCheck >= STEPS_BETWEEN_CHECKS) this.check(steps);
+  };
+
+  /** @throws SvcError server.unavailable when the reader was told to stop, or may not do `steps` at once */
+  check(steps = 0): void {
     this.#charsSinceCheck = 0;
-    if (this.#shouldStop?.()) throw refusedAs("server.unavailable", undefined, refusal("query.cancelled"));
+    this.#stepsSinceCheck = 0;
+    if (this.#shouldStop?.(steps)) throw refusedAs("server.unavailable", undefined, refusal("query.cancelled"));
+  }
+
+  #read(doc: string): void {
+    this.#charsSinceCheck += doc.length;
+    if (this.#charsSinceCheck >= CHARS_BETWEEN_CHECKS) this.check();
   }
 }
 

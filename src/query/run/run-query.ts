@@ -3,11 +3,13 @@
  * Stored texts are returned unchanged. It works on a read-only connection, in a Worker as well.
  */
 import type { Database } from "bun:sqlite";
+import { refusedAs } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { Filter } from "../filter/filter-types.ts";
 import { findRows, type KeyWindow } from "../plan/key-window.ts";
 import { type PathIndex, type PlainAccess, planQuery, type QueryPlan, selectNarrow } from "../plan/query-plan.ts";
 import { ARRAY, KEPT_KEY, OWN_ENTRY } from "../rows/index-key.ts";
-import { RowReader } from "../rows/row-reader.ts";
+import { RowReader, type ShouldStop } from "../rows/row-reader.ts";
 import { numbersById, ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import { idConditions, namesIds, type Sql, sameSql } from "../rows/sql-superset.ts";
 import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "../value/sort.ts";
@@ -24,8 +26,10 @@ export interface QueryRequest {
   /** How many matches are skipped; 0 and negative mean none. */
   readonly offset?: number | undefined;
   readonly includeTotal?: boolean | undefined;
-  /** Called every thousand rows; when it returns true, the query ends with server.unavailable. */
-  readonly shouldStop?: (() => boolean) | undefined;
+  /** Records that are longer together are refused: request.too_large with the limit `reply`. */
+  readonly mostChars?: number | undefined;
+  /** When it returns true, the query ends with server.unavailable. */
+  readonly shouldStop?: ShouldStop | undefined;
   /**
    * Matches all rows here that are read in the order of an index, so that `shouldStop` is called in time: SQLite would pass over
    * any number of rows that cannot match in one step.
@@ -78,6 +82,7 @@ function answer(db: Database, source: RowSource, request: QueryRequest, plan: Qu
   const window = new WindowFinder(reader, source, request, plan).find(offset, limit);
   const { candidates, matches } = reader;
   const total = request.includeTotal ? (window.total ?? countMatches(reader, source, plan)) : undefined;
+  checkLength(window.records, request.mostChars);
   const { access } = plan;
   const index = access.kind === "byKeys" ? access.keys.path : "index" in access ? access.index.path : undefined;
   return {
@@ -90,6 +95,22 @@ function answer(db: Database, source: RowSource, request: QueryRequest, plan: Qu
       ...(index === undefined ? {} : { index }),
     },
   };
+}
+
+/** The limit that a reply has passed which is too long for whoever asks. */
+export const REPLY_LIMIT = "reply";
+
+/** @throws SvcError request.too_large */
+export function checkLength(records: readonly string[], mostChars = Number.POSITIVE_INFINITY): void {
+  if (!Number.isFinite(mostChars)) return;
+  let chars = 0;
+  for (const record of records) chars += record.length;
+  if (chars > mostChars)
+    throw refusedAs(
+      "request.too_large",
+      { limit: REPLY_LIMIT, limitBytes: mostChars },
+      refusal("query.reply_too_long", { limitChars: mostChars }),
+    );
 }
 
 const ALL: Sql = { text: "1", params: [] };
