@@ -3,10 +3,13 @@
  * nobody else had, and once everybody is reached all have the same.
  */
 import { expect } from "bun:test";
+import { randomBytes } from "../../../src/base/random.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import type { Rng } from "../rng.ts";
+import { memoryDir, scratchDir } from "../scratch.ts";
 import { digestOf, headOf, roleOf } from "./acl-devices.ts";
-import { createSnapshots, rowsOf, type SyncDevice, type SyncWorld } from "./sync-world.ts";
+import { createAccount } from "./acl-world.ts";
+import { createSnapshots, openSyncWorld, rowsOf, type SyncDevice, type SyncWorld } from "./sync-world.ts";
 
 /** In which everybody has to be synced once all links are there. What another owner's device is waited for takes ten. */
 const HEALED_MS = 30 * 60_000;
@@ -24,6 +27,71 @@ export interface SyncCourse {
   /** What was done in this schedule. */
   readonly log: string[];
   readonly faults: string[];
+}
+
+/** Who is in a world, and how many schedules it goes through. */
+export interface Schedules {
+  readonly owners: number;
+  readonly members: number;
+  readonly count: number;
+  /** One of them. */
+  readonly run: (course: SyncCourse) => Promise<void>;
+}
+
+/** A fresh world goes through its schedules, one after the other; what was done in the one that failed is printed. */
+export async function runSchedules(rng: Rng, { owners, members, count, run }: Schedules): Promise<void> {
+  using dir = scratchDir("svc-schedules", memoryDir());
+  await using world = await openSyncWorld(dir.path, rng, { owners, members });
+  const course = beginCourse(world, rng);
+  try {
+    for (let at = 0; at < count; at++)
+      await runCourse(course, `schedule ${at} of ${owners} and ${members}`, () => run(course));
+  } catch (error) {
+    console.error(`SEED=${rng.seed} WORLDS=1\n${course.log.join("\n")}`);
+    throw error;
+  }
+}
+
+/** Of steps, the part at which the next thing begins: until the first somebody writes. */
+interface StepShares {
+  readonly writes: number;
+  readonly letsIn: number;
+  readonly toggles: number;
+  readonly restarts: number;
+}
+
+/**
+ * Some device does something, and what it did is answered. What is left of the shares is for `remaining`, which gets the device
+ * and where between 0 and 1 the dice came to lie.
+ */
+export async function takeStep(
+  course: SyncCourse,
+  owners: number,
+  shares: StepShares,
+  remaining: (device: SyncDevice, dice: number) => Promise<string>,
+): Promise<string> {
+  const { world, rng, added } = course;
+  const { devices } = world;
+  const device = rng.pick(devices);
+  const other = rng.pick(devices.filter((each) => each !== device));
+  const dice = rng.next();
+  if (dice < shares.writes) {
+    await writeRecord(course, device);
+    return `${device.peerId} writes`;
+  }
+  if (dice < shares.letsIn) {
+    const owner = rng.pick(devices.slice(0, owners));
+    const account = createAccount(randomBytes(32));
+    await owner.addMember(account);
+    added.set(account, owner);
+    return `${owner.peerId} lets somebody in`;
+  }
+  if (dice < shares.toggles) return toggleLink(course, device, other);
+  if (dice < shares.restarts) {
+    await device.restart();
+    return `${device.peerId} restarts`;
+  }
+  return remaining(device, dice);
 }
 
 export function beginCourse(world: SyncWorld, rng: Rng): SyncCourse {
