@@ -129,6 +129,43 @@ export async function joinOpen(owner: Device, joiner: Device, spaceId: string, p
   await untilStatus(joiner, spaceId, "active");
 }
 
+/** Joins so, and waits until the owner's device shows the new member, too. */
+export async function joinAndBeSeen(owner: Device, joiner: Device, spaceId: string): Promise<void> {
+  await joinOpen(owner, joiner, spaceId);
+  const member = `/v1/spaces/${spaceId}/members/${joiner.accountId}`;
+  const isSeen = async () => (await owner.server.client.request("GET", member)).status === 200;
+  await until(isSeen, "the member at the owner's", 45_000);
+}
+
+export interface JoinRequest {
+  requestRecordId: string;
+  recordId: string;
+  identity: string;
+  name?: string;
+}
+
+/** The first request to join that a device shows, once it shows one. */
+export async function untilRequest(device: Device, spaceId: string, timeoutMs = 45_000): Promise<JoinRequest> {
+  let found: JoinRequest | undefined;
+  const path = `/v1/spaces/${spaceId}/members/requests`;
+  const isThere = async () => {
+    found = (await device.server.client.get<{ requests: JoinRequest[] }>(path)).requests[0];
+    return found !== undefined;
+  };
+  await until(isThere, "a request to join", timeoutMs);
+  return found!;
+}
+
+/** Lets somebody in who asked. */
+export async function acceptRequest(
+  device: Device,
+  spaceId: string,
+  { requestRecordId }: JoinRequest,
+  permission = "writer",
+): Promise<void> {
+  await device.server.client.post(`/v1/spaces/${spaceId}/acl/accept`, { requestRecordId, permission }, 204);
+}
+
 /** Sets fields of an object's own row. */
 export async function setName(device: Device, spaceId: string, objectId: string, name: string): Promise<void> {
   await device.server.client.post(`/v1/spaces/${spaceId}/modify`, {
