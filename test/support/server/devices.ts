@@ -3,7 +3,7 @@
 import type { JsonObject } from "../hostile/wire-types.ts";
 import type { Client, SpaceInfo } from "./client.ts";
 import { until } from "./client.ts";
-import { setFields } from "./fixtures.ts";
+import { createObject, createSpace, setFields } from "./fixtures.ts";
 import { type RunningServer, type ServerOptions, startServer } from "./server.ts";
 
 export interface DeviceOptions extends ServerOptions {
@@ -135,6 +135,15 @@ export async function joinAndBeSeen(owner: Device, joiner: Device, spaceId: stri
   const member = `/v1/spaces/${spaceId}/members/${joiner.accountId}`;
   const isSeen = async () => (await owner.server.client.request("GET", member)).status === 200;
   await until(isSeen, "the member at the owner's", 45_000);
+}
+
+/** A space of the owner's with an object in it, joined by another account that has the object then. */
+export async function shareObject(owner: Device, joiner: Device): Promise<{ id: string; objectId: string }> {
+  const { id } = await createSpace(owner.server.client, "shared");
+  const objectId = (await createObject(owner.server.client, id)).id;
+  await joinOpen(owner, joiner, id);
+  await until(async () => (await rowsOf(joiner, id)).includes(objectId), "the object", 45_000);
+  return { id, objectId };
 }
 
 export interface JoinRequest {

@@ -94,7 +94,7 @@ export async function takeStep(
   return remaining(device, dice);
 }
 
-export function beginCourse(world: SyncWorld, rng: Rng): SyncCourse {
+function beginCourse(world: SyncWorld, rng: Rng): SyncCourse {
   const course: SyncCourse = {
     world,
     rng,
@@ -112,7 +112,7 @@ export function beginCourse(world: SyncWorld, rng: Rng): SyncCourse {
 }
 
 /** One schedule: what is done in it, then all links, until everybody has the same. */
-export async function runCourse(course: SyncCourse, name: string, run: () => Promise<void>): Promise<void> {
+async function runCourse(course: SyncCourse, name: string, run: () => Promise<void>): Promise<void> {
   course.log.splice(0, course.log.length, name);
   await run();
   await heal(course);
@@ -127,12 +127,12 @@ export async function passTime(course: SyncCourse, ms: number): Promise<void> {
 }
 
 /** A record, one of four. */
-export async function writeRecord({ rng, acknowledged }: SyncCourse, device: SyncDevice): Promise<void> {
+async function writeRecord({ rng, acknowledged }: SyncCourse, device: SyncDevice): Promise<void> {
   for (const id of await device.write(`r${rng.int(0, 3)}`, `${device.peerId} ${rng.int(0, 999)}`)) acknowledged.add(id);
 }
 
 /** Cuts the link of two, or connects them. Answers what was done. */
-export function toggleLink({ world: { links } }: SyncCourse, one: SyncDevice, other: SyncDevice): string {
+function toggleLink({ world: { links } }: SyncCourse, one: SyncDevice, other: SyncDevice): string {
   if (links.isConnected(one.peerId, other.peerId)) {
     links.cut(one.peerId, other.peerId);
     return `cut ${one.peerId} ${other.peerId}`;
