@@ -50,7 +50,7 @@ describe("the search index", () => {
       }
       const last = await startServer({ dataDir: root.path });
       const grown = await answers(last.client, world);
-      await expectWhole(last.client, world);
+      await expectNamesFound(last.client, world);
       await last.stop();
       expect(integrity(indexDirectory(root.path))).toEqual([]);
 
@@ -105,7 +105,7 @@ async function answers(client: Client, { space }: World): Promise<unknown[]> {
 }
 
 /** Every acknowledged name is found by its own token; no deleted object is found by anything. */
-async function expectWhole(client: Client, { space, names, gone }: World): Promise<void> {
+async function expectNamesFound(client: Client, { space, names, gone }: World): Promise<void> {
   for (const [id, name] of names) {
     if (name === undefined) continue;
     const { hits } = await search(client, space, { query: name.split(" ").at(-1)! });

@@ -11,8 +11,8 @@ import { indexDirectory, searchWhole } from "../support/models/search.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { type JsonObject, until } from "../support/server/client.ts";
-import { joinOpen, rowsOf, setName, startDevice, untilSynced } from "../support/server/devices.ts";
-import { createObject, createSpace, setFields } from "../support/server/fixtures.ts";
+import { rowsOf, setName, shareObject, startDevice, untilSynced } from "../support/server/devices.ts";
+import { createObject, setFields } from "../support/server/fixtures.ts";
 import { startServer } from "../support/server/server.ts";
 
 rule("[STORE-3] a checkpoint is done without, and a version is what it was", async () => {
@@ -84,12 +84,9 @@ rule(
   async () => {
     using root = scratchDir("svc-again");
     await using owner = await startDevice({ lan: true });
-    const { id } = await createSpace(owner.server.client, "shared");
-    const objectId = (await createObject(owner.server.client, id)).id;
     let member = await startDevice({ lan: true, dataDir: root.path });
     try {
-      await joinOpen(owner, member, id);
-      await until(async () => (await rowsOf(member, id)).includes(objectId), "the object", 45_000);
+      const { id, objectId } = await shareObject(owner, member);
       await setName(owner, id, objectId, "said before the disk failed");
       await until(async () => (await rowsOf(member, id)).includes("said before"), "the name", 45_000);
       await untilSynced(member, id);

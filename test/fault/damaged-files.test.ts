@@ -25,8 +25,8 @@ import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { type JsonObject, type SpaceInfo, until } from "../support/server/client.ts";
-import { joinOpen, rowsOf, setName, startDevice, untilSynced } from "../support/server/devices.ts";
-import { createObject, createSpace, openCollection, setFields } from "../support/server/fixtures.ts";
+import { rowsOf, setName, shareObject, startDevice, untilSynced } from "../support/server/devices.ts";
+import { openCollection, setFields } from "../support/server/fixtures.ts";
 import { type FailedStart, type RunningServer, refusedStart, startServer } from "../support/server/server.ts";
 import { skipUnless } from "../support/skip.ts";
 
@@ -226,12 +226,9 @@ rule(
   async () => {
     using root = scratchDir("svc-heals");
     await using owner = await startDevice({ lan: true });
-    const { id } = await createSpace(owner.server.client, "shared");
-    const objectId = (await createObject(owner.server.client, id)).id;
     let member = await startDevice({ lan: true, dataDir: root.path });
     try {
-      await joinOpen(owner, member, id);
-      await until(async () => (await rowsOf(member, id)).includes(objectId), "the object", 45_000);
+      const { id, objectId } = await shareObject(owner, member);
       await setName(member, id, objectId, "said by who will lose it");
       await untilSynced(member, id);
       const file = `${root.path}/${member.accountId}/sdk/${id}.db`;

@@ -5,7 +5,7 @@
 import { expect } from "bun:test";
 import { copyFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { startEmbeddingEndpoint } from "../support/models/embedding-endpoint.ts";
+import { embeddingBy, startEmbeddingEndpoint } from "../support/models/embedding-endpoint.ts";
 import { ENGLISH_MODEL, hasModels, NO_MODELS, placeModel } from "../support/models/models.ts";
 import { type SearchAnswer, searchUntil, searchWhole } from "../support/models/search.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
@@ -150,7 +150,7 @@ function killChild(server: RunningServer, mode: string): void {
   for (const pid of childrenOf(server.pid, mode)) process.kill(pid, "SIGKILL");
 }
 
-async function expectWhole(client: Client, world: World, mode: "fts" | "hybrid"): Promise<void> {
+async function expectWholeAnswer(client: Client, world: World, mode: "fts" | "hybrid"): Promise<void> {
   const before = new Map(world.texts);
   const isWhole = ({ vectorStatus, incomplete }: SearchAnswer): boolean =>
     !incomplete && vectorStatus === (mode === "fts" ? "skipped" : "used");
@@ -166,15 +166,11 @@ onProcesses(
     const rng = createRng(runSeed("search-incomplete"));
     await using endpoint = startEmbeddingEndpoint([[QUERY]]);
     using root = scratchDir("svc-search-incomplete");
-    const env = {
-      SVC_INDEX_EMBEDDER: "openai",
-      SVC_INDEX_OPENAI_BASE_URL: endpoint.baseUrl,
-      SVC_INDEX_OPENAI_MODEL: "told-meanings",
-    };
+    const env = embeddingBy(endpoint);
     let world: World | undefined;
     for (let round = 0; round < ROUNDS; round++) {
       const server = await startServer({ dataDir: root.path, env, settled: false });
-      if (world) await expectWhole(server.client, world, "fts");
+      if (world) await expectWholeAnswer(server.client, world, "fts");
       else world = await makeWorld(server.client, "lantern ".repeat(200));
       await live(server, world, rng, rng.int(400, 1_000), {
         disturb: async () => {
@@ -185,7 +181,7 @@ onProcesses(
       });
     }
     await using last = await startServer({ dataDir: root.path, env });
-    await expectWhole(last.client, world!, "hybrid");
+    await expectWholeAnswer(last.client, world!, "hybrid");
     console.log(`search incomplete: ${world!.whole} whole answers, ${world!.texts.size} texts`);
   },
   60_000 + ROUNDS * 5_000,
@@ -203,7 +199,7 @@ skipUnlessGiven(hasModels && process.platform === "linux", NO_MODELS)(
       killChild(server, "__embed");
       if (rng.chance(0.5)) killChild(server, "__index");
     }
-    await expectWhole(server.client, world, "hybrid");
+    await expectWholeAnswer(server.client, world, "hybrid");
     expect(server.stderr()).not.toMatch(/found by its words alone/);
     console.log(`search incomplete: ${world.whole} whole answers, ${world.texts.size} texts`);
   },

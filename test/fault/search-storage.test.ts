@@ -5,7 +5,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ProcessRow } from "../../src/protocol/event.ts";
-import { type EmbeddingEndpoint, startEmbeddingEndpoint } from "../support/models/embedding-endpoint.ts";
+import { type EmbeddingEndpoint, embeddingBy, startEmbeddingEndpoint } from "../support/models/embedding-endpoint.ts";
 import { indexDirectory, search, searchUntil, searchWhole } from "../support/models/search.ts";
 import { createRng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
@@ -110,14 +110,8 @@ const MEANINGS = [
   ["bread", "loaf"],
 ];
 
-function withEndpoint(endpoint: EmbeddingEndpoint, dataDir: string): Promise<RunningServer> {
-  const env = {
-    SVC_INDEX_EMBEDDER: "openai",
-    SVC_INDEX_OPENAI_BASE_URL: endpoint.baseUrl,
-    SVC_INDEX_OPENAI_MODEL: "told-meanings",
-  };
-  return startServer({ dataDir, env });
-}
+const startWith = (endpoint: EmbeddingEndpoint, dataDir: string): Promise<RunningServer> =>
+  startServer({ dataDir, env: embeddingBy(endpoint) });
 
 rule(
   "[SRV-6] [search] where the native library is missing hybrid says `unavailable`, words are found, and the log says it once; with it, meaning comes by itself",
@@ -130,7 +124,7 @@ rule(
     mkdirSync(indexDirectory(root.path), { recursive: true });
     // Nothing can be put in a directory that is none.
     writeFileSync(native, "");
-    const lacking = await withEndpoint(endpoint, root.path);
+    const lacking = await startWith(endpoint, root.path);
     const space = (await createSpace(lacking.client)).id;
     const { id } = await createObject(lacking.client, space, named("a cat on the sofa"));
     await createObject(lacking.client, space, named("fresh bread"));
@@ -147,7 +141,7 @@ rule(
     await lacking.stop();
 
     rmSync(native);
-    await using whole = await withEndpoint(endpoint, root.path);
+    await using whole = await startWith(endpoint, root.path);
     const found = await searchUntil(
       whole.client,
       space,
@@ -164,7 +158,7 @@ rule(
   async () => {
     using root = scratchDir("svc-search-embed");
     await using endpoint = startEmbeddingEndpoint(MEANINGS);
-    await using server = await withEndpoint(endpoint, root.path);
+    await using server = await startWith(endpoint, root.path);
     const space = (await createSpace(server.client)).id;
     const settled = () =>
       searchUntil(

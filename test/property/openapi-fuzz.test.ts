@@ -30,7 +30,7 @@ const shared = useServer({}, async ({ client }) => {
   document = await loadDocument(client);
 });
 
-/** Seeds that once found a fault, kept as named cases. */
+/** Seeds that once found a fault, kept by name: the `SEED` that the failing run printed. None has yet. */
 const PAST_SEEDS: { name: string; seed: number }[] = [];
 
 describe("document", () => {

@@ -4,27 +4,18 @@
  * Whatever it was: `synced` was never said of what nobody else had, and once everybody is reached all have the same.
  */
 import { describe } from "bun:test";
-import { randomBytes } from "../../src/base/random.ts";
 import { createRng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
-import { memoryDir, scratchDir } from "../support/scratch.ts";
 import { useSeededRandomness } from "../support/seeded-randomness.ts";
-import { createAccount } from "../support/worlds/acl-world.ts";
-import {
-  beginCourse,
-  passTime,
-  putBack,
-  runCourse,
-  type SyncCourse,
-  toggleLink,
-  writeRecord,
-} from "../support/worlds/sync-course.ts";
-import { openSyncWorld } from "../support/worlds/sync-world.ts";
+import { passTime, putBack, runSchedules, type SyncCourse, takeStep } from "../support/worlds/sync-course.ts";
+import type { SyncDevice } from "../support/worlds/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
 const WORLDS = Number(process.env["WORLDS"] ?? 16);
 const SCHEDULES = 25;
 const STEPS = 10;
+const OWNERS = 2;
+const SHARES = { writes: 0.5, letsIn: 0.58, toggles: 0.82, restarts: 0.9 };
 const firstSeed = runSeed("sync schedules");
 /** Worlds in which something once went wrong, kept by name. */
 const PAST_SEEDS: { name: string; seed: number }[] = [
@@ -36,9 +27,11 @@ const PAST_SEEDS: { name: string; seed: number }[] = [
 
 describe("sync on a virtual clock", () => {
   const beginFrom = useSeededRandomness();
+  /** With `putsOwnersBack` the owner's devices are put back, too: then their account forks the ACL log against itself. */
   const runWorld = async (seed: number, putsOwnersBack: boolean): Promise<void> => {
     beginFrom(seed);
-    await runSchedules(seed, putsOwnersBack);
+    const run = (course: SyncCourse) => runSchedule(course, putsOwnersBack);
+    await runSchedules(createRng(seed), { owners: OWNERS, members: 1, count: SCHEDULES, run });
   };
   for (let at = 0; at < WORLDS; at++) {
     const seed = (firstSeed + at) >>> 0;
@@ -52,63 +45,22 @@ describe("sync on a virtual clock", () => {
     rule(`[convergence] [status] past failure: ${name}`, () => runWorld(seed, true), 60_000);
 });
 
-interface Course extends SyncCourse {
-  /** Whether the owner's devices are put back, too: then their account forks the ACL log against itself. */
-  readonly putsOwnersBack: boolean;
-}
-
-async function runSchedules(seed: number, putsOwnersBack: boolean): Promise<void> {
-  const rng = createRng(seed);
-  using dir = scratchDir("svc-schedules", memoryDir());
-  await using world = await openSyncWorld(dir.path, rng, { owners: 2, members: 1 });
-  const course: Course = { ...beginCourse(world, rng), putsOwnersBack };
-  try {
-    for (let schedule = 0; schedule < SCHEDULES; schedule++)
-      await runCourse(course, `schedule ${schedule}`, () => runSchedule(course));
-  } catch (error) {
-    console.error(`SEED=${seed} WORLDS=1\n${course.log.join("\n")}`);
-    throw error;
-  }
-}
-
-async function runSchedule(course: Course): Promise<void> {
-  const { world, rng, log } = course;
-  const { links, time } = world;
+async function runSchedule(course: SyncCourse, putsOwnersBack: boolean): Promise<void> {
+  const { world, rng, snapshots, log } = course;
+  const { devices, links, time } = world;
+  const copyOrPutBack = async (device: SyncDevice): Promise<string> => {
+    const copied = putsOwnersBack ? device : devices.at(-1)!;
+    if (!snapshots.has(copied)) {
+      await snapshots.take(copied);
+      return `${copied.peerId} is copied`;
+    }
+    await putBack(course, copied);
+    return `${copied.peerId} is put back`;
+  };
   links.weather = { delayMs: rng.pick([2, 40, 400]), loss: rng.pick([0, 0, 0.05, 0.2]) };
   log.push(`weather ${JSON.stringify(links.weather)}`);
   for (let step = 0; step < STEPS; step++) {
-    log.push(`${time.elapsedMs()} ${await takeStep(course)}`);
+    log.push(`${time.elapsedMs()} ${await takeStep(course, OWNERS, SHARES, copyOrPutBack)}`);
     await passTime(course, rng.pick([1, 20, 300, 3_000]));
   }
-}
-
-async function takeStep(course: Course): Promise<string> {
-  const { world, rng, snapshots, putsOwnersBack } = course;
-  const { devices } = world;
-  const device = rng.pick(devices);
-  const other = rng.pick(devices.filter((each) => each !== device));
-  const dice = rng.next();
-  if (dice < 0.5) {
-    await writeRecord(course, device);
-    return `${device.peerId} writes`;
-  }
-  if (dice < 0.58) {
-    const owner = rng.pick(devices.slice(0, 2));
-    const account = createAccount(randomBytes(32));
-    await owner.addMember(account);
-    course.added.set(account, owner);
-    return `${owner.peerId} lets somebody in`;
-  }
-  if (dice < 0.82) return toggleLink(course, device, other);
-  if (dice < 0.9) {
-    await device.restart();
-    return `${device.peerId} restarts`;
-  }
-  const copied = putsOwnersBack ? device : devices.at(-1)!;
-  if (!snapshots.has(copied)) {
-    await snapshots.take(copied);
-    return `${copied.peerId} is copied`;
-  }
-  await putBack(course, copied);
-  return `${copied.peerId} is put back`;
 }

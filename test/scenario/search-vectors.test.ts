@@ -1,7 +1,7 @@
 /** Search by meaning, with an endpoint that embeds by meanings it was told. */
 import { describe, expect } from "bun:test";
 import { rmSync } from "node:fs";
-import { type EmbeddingEndpoint, startEmbeddingEndpoint } from "../support/models/embedding-endpoint.ts";
+import { type EmbeddingEndpoint, embeddingBy, startEmbeddingEndpoint } from "../support/models/embedding-endpoint.ts";
 import { indexDirectory, search, searchUntil } from "../support/models/search.ts";
 import { rule } from "../support/rule.ts";
 import type { ErrorBody, JsonObject } from "../support/server/client.ts";
@@ -19,9 +19,7 @@ function withEndpoint(endpoint: EmbeddingEndpoint, options: ServerOptions = {}):
   return startServer({
     ...options,
     env: {
-      SVC_INDEX_EMBEDDER: "openai",
-      SVC_INDEX_OPENAI_BASE_URL: endpoint.baseUrl,
-      SVC_INDEX_OPENAI_MODEL: "told-meanings",
+      ...embeddingBy(endpoint),
       SVC_INDEX_OPENAI_KEY_ENV: "TOLD_KEY",
       TOLD_KEY: "sk-secret-of-the-test",
       ...options.env,

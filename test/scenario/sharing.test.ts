@@ -3,6 +3,7 @@ import { describe, expect } from "bun:test";
 import { rule } from "../support/rule.ts";
 import { type SpaceInfo, until } from "../support/server/client.ts";
 import {
+  acceptRequest,
   type Device,
   mintInvite,
   rowStatusOf,
@@ -10,6 +11,7 @@ import {
   setName,
   spacesOf,
   startDevice,
+  untilRequest,
   untilSame,
   untilStatus,
 } from "../support/server/devices.ts";
@@ -18,35 +20,12 @@ import { createObject, createSpace, named } from "../support/server/fixtures.ts"
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;
 
-interface Request {
-  requestRecordId: string;
-  recordId: string;
-  identity: string;
-  name?: string;
-}
-
 /** Asks to join and is accepted. */
-async function letIn(owner: Device, joiner: Device, spaceId: string, permission: string): Promise<void> {
+async function askAndBeLetIn(owner: Device, joiner: Device, spaceId: string, permission: string): Promise<void> {
   const inviteToken = await mintInvite(owner, spaceId);
   await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
-  const request = await untilRequest(owner, spaceId);
-  const body = { requestRecordId: request.requestRecordId, permission };
-  await owner.server.client.post(`/v1/spaces/${spaceId}/acl/accept`, body, 204);
+  await acceptRequest(owner, spaceId, await untilRequest(owner, spaceId), permission);
   await untilStatus(joiner, spaceId, "active");
-}
-
-async function untilRequest(owner: Device, spaceId: string): Promise<Request> {
-  let found: Request | undefined;
-  await until(
-    async () => {
-      const path = `/v1/spaces/${spaceId}/members/requests`;
-      found = (await owner.server.client.get<{ requests: Request[] }>(path)).requests[0];
-      return found !== undefined;
-    },
-    "a request to join",
-    WAIT_MS,
-  );
-  return found!;
 }
 
 describe("two accounts on a LAN", () => {
@@ -115,7 +94,7 @@ describe("two accounts on a LAN", () => {
       expect(Date.now() - Date.parse(ended.at.$date)).toBeWithin(0, WAIT_MS);
       expect(await guest.server.client.get<unknown>("/v1/identities")).toEqual({ identities: [] });
 
-      await letIn(owner, guest, space.id, "writer");
+      await askAndBeLetIn(owner, guest, space.id, "writer");
       await untilSame([owner, guest], space.id, (rows) => rows.includes("after the removal"), WAIT_MS);
     },
     LONG_MS,
@@ -201,7 +180,7 @@ describe("two accounts on a LAN", () => {
       expect(await rowStatusOf(other, space.id)).toBe("deleted");
       await until(async () => (await memberStatus()) === "canceled", "the request to be taken back", WAIT_MS);
 
-      await letIn(owner, other, space.id, "reader");
+      await askAndBeLetIn(owner, other, space.id, "reader");
       expect(await memberStatus()).toBe("active");
     },
     LONG_MS,
@@ -213,7 +192,7 @@ describe("two accounts on a LAN", () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
       const space = await createSpace(owner.server.client, "Doomed");
-      await letIn(owner, other, space.id, "writer");
+      await askAndBeLetIn(owner, other, space.id, "writer");
       await owner.server.client.del(`/v1/spaces/${space.id}`);
       expect(await rowStatusOf(owner, space.id)).toBe("deleted");
       await untilStatus(other, space.id, "deleted");

@@ -13,7 +13,7 @@ const ALL = "/v1/sync-status/subscribe";
 const NOWHERE = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
 
 /** The next status frame that holds; fails when the stream ends or nothing comes for long. */
-async function untilStatus(stream: SseStream, holds: (status: JsonObject) => boolean): Promise<JsonObject> {
+async function untilFrame(stream: SseStream, holds: (status: JsonObject) => boolean): Promise<JsonObject> {
   for (;;) {
     const status = (await stream.expect("status", 30_000)) as JsonObject;
     if (holds(status)) return status;
@@ -36,17 +36,17 @@ describe("sync status of a server that is alone", () => {
         expect(status).toMatchObject({ synced: 0, total: 0, networkPeers: 0, localPeers: 0, lastSyncedAt: null });
 
       await createObject(client, a.id);
-      const seen = await untilStatus(stream, ({ spaceId, total }) => spaceId === a.id && total === 1);
+      const seen = await untilFrame(stream, ({ spaceId, total }) => spaceId === a.id && total === 1);
       expect(seen).toMatchObject({ synced: 0, p2p: "notpossible" });
       expect(["unknown", "offline"]).toContain(seen["state"] as string);
       expect(await client.get<unknown>(`/v1/spaces/${a.id}/sync-status`)).toMatchObject({ total: 1, synced: 0 });
 
       const c = await createSpace(client);
-      await untilStatus(stream, ({ spaceId }) => spaceId === c.id);
-      await untilStatus(stream, ({ spaceId, state }) => spaceId === c.id && state === "offline");
+      await untilFrame(stream, ({ spaceId }) => spaceId === c.id);
+      await untilFrame(stream, ({ spaceId, state }) => spaceId === c.id && state === "offline");
       await client.del(`/v1/spaces/${c.id}`);
       await createObject(client, b.id);
-      await untilStatus(stream, ({ spaceId, total }) => spaceId === b.id && total === 1);
+      await untilFrame(stream, ({ spaceId, total }) => spaceId === b.id && total === 1);
       expect(stream.rawText()).not.toContain('"state":"synced"');
     },
   );
@@ -161,30 +161,30 @@ describeWithNats("sync status with a network", () => {
         `/v1/spaces/${space.id}/sync-status/objects/${object.id}/subscribe`,
       );
       await objects.expect("ready");
-      const synced = await untilStatus(spaces, ({ state, total }) => state === "synced" && total === 1);
+      const synced = await untilFrame(spaces, ({ state, total }) => state === "synced" && total === 1);
       expect(synced).toMatchObject({ spaceId: space.id, synced: 1, networkPeers: 1, lastSyncedAt: expect.any(String) });
-      expect(await untilStatus(objects, ({ state }) => state === "synced")).toMatchObject({
+      expect(await untilFrame(objects, ({ state }) => state === "synced")).toMatchObject({
         lastSyncAt: expect.any(String),
       });
 
       await nats.kill();
-      expect(await untilStatus(spaces, ({ state }) => state === "offline")).toMatchObject({
+      expect(await untilFrame(spaces, ({ state }) => state === "offline")).toMatchObject({
         networkPeers: 0,
         synced: 1,
       });
-      await untilStatus(objects, ({ state }) => state === "offline");
+      await untilFrame(objects, ({ state }) => state === "offline");
       await createObject(client, space.id);
-      const behind = await untilStatus(spaces, ({ total }) => total === 2);
+      const behind = await untilFrame(spaces, ({ total }) => total === 2);
       expect(behind).toMatchObject({ state: "offline", synced: 1 });
 
       await nats.start();
       const between: unknown[] = [];
-      await untilStatus(spaces, ({ state, synced: count }) => {
+      await untilFrame(spaces, ({ state, synced: count }) => {
         between.push(state === "synced" ? count : state);
         return state === "synced";
       });
       expect(between.at(-1)).toBe(2);
-      await untilStatus(objects, ({ state }) => state === "synced");
+      await untilFrame(objects, ({ state }) => state === "synced");
     },
     90_000,
   );

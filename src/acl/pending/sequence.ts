@@ -3,7 +3,8 @@ import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { AclContext } from "../compose/compose.ts";
 import { openEpochKey, openPreviousKey } from "../record/epoch.ts";
 import type { AclOp } from "../record/op.ts";
-import { type AclRecord, decodePending, type PendingRecord } from "../record/record.ts";
+import type { AclRecord, PendingRecord } from "../record/record.ts";
+import { sequencedPending } from "../record/signed-parts.ts";
 import { tookEffect } from "../reducer/reducer.ts";
 import type { AclState } from "../reducer/state.ts";
 import { superseded } from "../reducer/superseded.ts";
@@ -178,7 +179,7 @@ function planParts(port: SequencePort, bridge: Bridge, record: AclRecord): Seque
   const { state } = port;
   const aliases = record.ops.filter((op) => op.op === "alias" && !tookEffect(state, op.id));
   const parts = record.ops.flatMap((op) => {
-    const pending = op.op === "sequenced" ? decodePending(op.pending) : undefined;
+    const pending = op.op === "sequenced" ? sequencedPending(op.pending) : undefined;
     return pending && !tookEffect(state, pending.id) ? [pending] : [];
   });
   const isNamed = port.isNamed(record.id);

@@ -16,6 +16,8 @@ export function sequencedPending(bytes: Uint8Array): PendingRecord | undefined {
   if (!known) {
     known = { pending: decodePending(bytes) };
     pendingByBytes.set(bytes, known);
+    // What is planned with it holds these bytes.
+    if (known.pending) pendingByBytes.set(known.pending.bytes, known);
   }
   return known.pending;
 }

@@ -128,8 +128,12 @@ describe("LAN link on loopback", () => {
   test("spaces that come and go change what is shared; with nothing left the link ends, and with something it begins", async () => {
     const a = await join([]);
     const b = await join([sharedSpace]);
-    await Bun.sleep(1000);
+    // Another one meets the second meanwhile, and the first meets nobody.
+    const other = await join([sharedSpace]);
+    await linked(b, other);
     expect(a.manager.links()).toEqual([]);
+    await other.manager[Symbol.asyncDispose]();
+    await until(() => b.manager.links().length === 0, "the other one to be gone");
     a.keys.spaces.push(sharedSpace);
     a.manager.spacesChanged();
     await linked(a, b);

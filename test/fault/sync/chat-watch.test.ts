@@ -65,11 +65,13 @@ describeWithNats("the agent in a chat of several", () => {
       // The first comes back, is not the active one any more, and answers nothing again.
       const before = model.requests.length;
       await using a2 = await startDevice({ network: nats.url, env: ENV, dataDir: a.server.dataDir });
-      await agentOf(a2.server);
+      const returned = await agentOf(a2.server);
       await untilSaid(a2, agent, all, "the same chat on the first device");
-      await Bun.sleep(3_000);
-      await untilSaid(b, agent, all, "nothing more to be said");
-      expect(model.requests.length).toBe(before);
+      // What is asked next comes to both of them behind all of it, and one answers.
+      await returned.send("Still there?");
+      const more = [...all, "Still there?", "By the second."];
+      for (const device of [b, a2]) await untilSaid(device, agent, more, "one answer more, and no other");
+      expect(model.requests.length).toBe(before + 1);
     },
     LONG_MS,
   );

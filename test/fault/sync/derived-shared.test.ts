@@ -2,7 +2,16 @@
 import { describe, expect } from "bun:test";
 import { rule } from "../../support/rule.ts";
 import { type SpaceInfo, until } from "../../support/server/client.ts";
-import { type Device, setName, spacesOf, startDevice, untilSame } from "../../support/server/devices.ts";
+import {
+  acceptRequest,
+  type Device,
+  mintInvite,
+  setName,
+  spacesOf,
+  startDevice,
+  untilRequest,
+  untilSame,
+} from "../../support/server/devices.ts";
 import { createObject } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
@@ -23,24 +32,15 @@ describe("a derived space that is shared", () => {
         (await server.client.request("GET", base)).json as unknown as SpaceInfo | undefined;
       const untilIn = (device: Device) =>
         until(async () => (await infoAt(device))?.ownRole === "writer", "the role of a writer", WAIT_MS);
-      const mint = async (body: object) =>
-        (await client.post<{ inviteToken: string }>(`${base}/invites`, body, 201)).inviteToken;
 
       await using invited = await startDevice({ lan: true });
-      const open = await mint({ mode: "open", permission: "writer" });
+      const open = await mintInvite(owner, id, { mode: "open", permission: "writer" });
       await invited.server.client.post("/v1/spaces/join", { inviteToken: open }, 202);
       await untilIn(invited);
 
       await using asking = await startDevice({ lan: true });
-      await asking.server.client.post("/v1/spaces/join", { inviteToken: await mint({}) }, 202);
-      let requests: { requestRecordId: string }[] = [];
-      const asked = async () => {
-        ({ requests } = await client.get<{ requests: typeof requests }>(`${base}/members/requests`));
-        return requests.length === 1;
-      };
-      await until(asked, "the request", WAIT_MS);
-      const accept = { requestRecordId: requests[0]!.requestRecordId, permission: "writer" };
-      await client.post(`${base}/acl/accept`, accept, 204);
+      await asking.server.client.post("/v1/spaces/join", { inviteToken: await mintInvite(owner, id) }, 202);
+      await acceptRequest(owner, id, await untilRequest(owner, id, WAIT_MS));
       await untilIn(asking);
 
       await using added = await startDevice({ lan: true });

@@ -6,7 +6,7 @@ import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
-import { type Device, setName, startDevice, untilSame } from "../../support/server/devices.ts";
+import { type Device, setName, startDevice, untilSame, untilSynced } from "../../support/server/devices.ts";
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
 import { svc } from "../../support/server/svc.ts";
 
@@ -30,7 +30,7 @@ describeWithNats("a copied data root", () => {
       const space = await createSpace(original.server.client, "Copied");
       const object = await createObject(original.server.client, space.id);
       await setName(original, space.id, object.id, "before");
-      await Bun.sleep(1_500);
+      await untilSynced(original, space.id);
       expect(await healthOf(original)).not.toHaveProperty("warnings");
       cpSync(root.path, copyRoot.path, { recursive: true });
       // On the machine that it is copied to, the process that had the original open does not run.

@@ -37,7 +37,7 @@ const permissionsOf = async (device: Device, spaceId: string): Promise<string[]>
     .sort();
 
 /** Adds an account and lets it accept; both have to be online. */
-async function letIn(owner: Device, other: Device, spaceId: string): Promise<void> {
+async function addAndAccept(owner: Device, other: Device, spaceId: string): Promise<void> {
   const accounts = [{ identity: other.accountId, permission: "writer" }];
   await owner.server.client.post(`/v1/spaces/${spaceId}/acl/add`, { accounts }, 204);
   const path = "/v1/spaces?status=invite_pending";
@@ -86,7 +86,7 @@ describeWithNats("a long absence, over a network", () => {
       const collection = await createCollection(owner.server.client, space.id);
       await writeMany(collection, "before", 10, 20);
       let member = await startDevice({ network, dataDir: memberRoot.path });
-      await letIn(owner, member, space.id);
+      await addAndAccept(owner, member, space.id);
       await untilSynced(member, space.id);
       await member.server.stop();
       const second = await startDevice({ network, dataDir: secondRoot.path, mnemonic: owner.mnemonic });
@@ -128,7 +128,7 @@ describeWithNats("a long absence, over a network", () => {
       const space = await createSpace(owner.server.client);
       const collection = await createCollection(owner.server.client, space.id);
       let member = await startDevice({ network, dataDir: memberRoot.path });
-      await letIn(owner, member, space.id);
+      await addAndAccept(owner, member, space.id);
       await untilSynced(member, space.id);
       await member.server.stop();
 

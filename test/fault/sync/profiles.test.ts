@@ -4,7 +4,14 @@ import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { type SpaceInfo, until } from "../../support/server/client.ts";
-import { type Device, startDevice, statusOf, untilStatus } from "../../support/server/devices.ts";
+import {
+  acceptRequest,
+  type Device,
+  startDevice,
+  statusOf,
+  untilRequest,
+  untilStatus,
+} from "../../support/server/devices.ts";
 import { createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 150_000;
@@ -79,16 +86,10 @@ describeWithNats("profiles over a network", () => {
       const base = `/v1/spaces/${id}`;
       const { inviteToken } = await owner.server.client.post<{ inviteToken: string }>(`${base}/invites`, {}, 201);
       await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
-      let requests: { requestRecordId: string; name?: string }[] = [];
-      const asked = async () => {
-        ({ requests } = await owner.server.client.get<{ requests: typeof requests }>(`${base}/members/requests`));
-        return requests.length === 1;
-      };
-      await until(asked, "the request", WAIT_MS);
-      expect(requests[0]!.name).toBe("Before");
+      const request = await untilRequest(owner, id, WAIT_MS);
+      expect(request.name).toBe("Before");
       await joiner.server.client.put("/v1/account/metadata", { name: "After" });
-      const accept = { requestRecordId: requests[0]!.requestRecordId, permission: "reader" };
-      await owner.server.client.post(`${base}/acl/accept`, accept, 204);
+      await acceptRequest(owner, id, request, "reader");
       await until(async () => (await nameOf(owner, joiner.accountId)) === "After", "the new name", WAIT_MS);
       expect(await infoOf(joiner, id)).toMatchObject({ status: "active" });
     },

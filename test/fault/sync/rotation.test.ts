@@ -19,6 +19,7 @@ import {
   setName,
   startDevice,
   statusOf,
+  untilRequest,
   untilSame,
   untilStatus,
   warnings,
@@ -265,21 +266,13 @@ describeWithNats("rotations on a network", () => {
       await using proxy = await startNatsProxy(nats.port);
       await using asker = await startDevice({ network: proxy.url });
       await asker.server.client.post("/v1/spaces/join", { inviteToken: asking, metadata: { name: "Asker" } }, 202);
-      let requests: { requestRecordId: string; identity: string; name?: string }[] = [];
-      await until(
-        async () => {
-          ({ requests } = await admin.server.client.get<{ requests: typeof requests }>(`${base}/members/requests`));
-          return requests.length > 0;
-        },
-        "the request",
-        WAIT_MS,
-      );
-      expect(requests[0]).toMatchObject({ identity: asker.accountId, name: "Asker" });
+      const request = await untilRequest(admin, space.id, WAIT_MS);
+      expect(request).toMatchObject({ identity: asker.accountId, name: "Asker" });
       // Until it is let in it has asked for nothing of anybody's logs but its own.
       expect(proxy.tags().size).toBeGreaterThan(0);
       expect([...proxy.tags()].filter((tag) => tagsBefore.has(tag))).toEqual([]);
       await rotate(owner, space.id);
-      await untilAccepted(admin, base, requests[0]!.requestRecordId);
+      await untilAccepted(admin, base, request.requestRecordId);
       await untilStatus(asker, space.id, "active");
       await untilRead(asker, space.id, "for whoever comes");
 

@@ -3,23 +3,13 @@ import { describe, expect } from "bun:test";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { type SpaceInfo, until } from "../../support/server/client.ts";
-import { type Device, joinOpen, startDevice, untilSame, untilStatus } from "../../support/server/devices.ts";
+import { type Device, joinAndBeSeen, startDevice, untilSame, untilStatus } from "../../support/server/devices.ts";
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;
 
 const infoOf = (device: Device, spaceId: string) => device.server.client.get<SpaceInfo>(`/v1/spaces/${spaceId}`);
-/** Joins by an open invite, and is known at the owner's. */
-async function joinOpenly(owner: Device, joiner: Device, spaceId: string): Promise<void> {
-  await joinOpen(owner, joiner, spaceId);
-  const member = `/v1/spaces/${spaceId}/members/${joiner.accountId}`;
-  await until(
-    async () => (await owner.server.client.request("GET", member)).status === 200,
-    "the member at the owner's",
-    WAIT_MS,
-  );
-}
 
 const streamsOf = (device: Device, spaceId: string, objectId: string) => {
   const base = `/v1/spaces/${spaceId}`;
@@ -40,7 +30,7 @@ describe("a space that is over for an account", () => {
       await using member = await startDevice({ lan: true });
       const { id } = await createSpace(owner.server.client, "Garden");
       const object = await createObject(owner.server.client, id);
-      await joinOpenly(owner, member, id);
+      await joinAndBeSeen(owner, member, id);
       await untilSame([owner, member], id, (rows) => rows.includes(object.id), WAIT_MS);
       const [members, ...others] = await streamsOf(member, id, object.id);
       await owner.server.client.post(`/v1/spaces/${id}/acl/remove`, { identities: [member.accountId] }, 204);
@@ -54,7 +44,7 @@ describe("a space that is over for an account", () => {
       // The owner's go on.
       await using own = await owner.server.client.stream("GET", `/v1/spaces/${id}/members/subscribe`);
       await own.expect("ready");
-      await joinOpenly(owner, member, id);
+      await joinAndBeSeen(owner, member, id);
       // Who comes back is added, as who comes for the first time.
       expect(await own.expect("member")).toMatchObject({
         kind: "added",
@@ -77,7 +67,7 @@ describe("a space that is over for an account", () => {
         const [first, second] = name === "deleted" ? [owner, member] : [member, owner];
         const { id } = await createSpace(first.server.client, name);
         const object = await createObject(first.server.client, id);
-        await joinOpenly(first, second, id);
+        await joinAndBeSeen(first, second, id);
         await untilSame([owner, member], id, (rows) => rows.includes(object.id), WAIT_MS);
         spaces.push({ id, objectId: object.id });
       }
@@ -115,7 +105,7 @@ describe("a space that is over for an account", () => {
           await using member = await startDevice({ lan: true, dataDir: memberRoot.path });
           for (const name of ["removed", "stopped", "by a witness"]) {
             const { id } = await createSpace(owner.server.client, name);
-            for (const device of [witness, member]) await joinOpenly(owner, device, id);
+            for (const device of [witness, member]) await joinAndBeSeen(owner, device, id);
             ids[name] = id;
           }
           const { client } = owner.server;
@@ -173,7 +163,7 @@ describe("a space that is over for an account", () => {
       const ids: string[] = [];
       for (let n = 0; n < 4; n++) {
         const { id } = await createSpace(owner.server.client);
-        await joinOpenly(owner, member, id);
+        await joinAndBeSeen(owner, member, id);
         ids.push(id);
         const settings = (key: number) =>
           member.server.client.request("PATCH", `/v1/spaces/${id}/settings`, { body: { set: { [`k${key}`]: key } } });

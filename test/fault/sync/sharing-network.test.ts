@@ -4,6 +4,7 @@ import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { type SpaceInfo, until } from "../../support/server/client.ts";
 import {
+  acceptRequest,
   type Device,
   joinOpen,
   mintInvite,
@@ -11,6 +12,7 @@ import {
   setName,
   spacesOf,
   startDevice,
+  untilRequest,
   untilSame,
   untilStatus,
 } from "../../support/server/devices.ts";
@@ -19,10 +21,6 @@ import { createObject, createSpace, named } from "../../support/server/fixtures.
 const LONG_MS = 150_000;
 const WAIT_MS = 20_000;
 const OPEN = { mode: "open", permission: "writer" };
-
-interface Request {
-  requestRecordId: string;
-}
 
 describeWithNats("two accounts on a network", () => {
   rule(
@@ -42,18 +40,9 @@ describeWithNats("two accounts on a network", () => {
       expect(await rowStatusOf(other, space.id)).toBe("deleted");
 
       await other.server.client.post("/v1/spaces/join", { inviteToken, metadata: { name: "Otto" } }, 202);
-      let requests: Request[] = [];
-      await until(
-        async () => {
-          ({ requests } = await owner.server.client.get<{ requests: Request[] }>(`${base}/members/requests`));
-          return requests.length > 0;
-        },
-        "a request",
-        WAIT_MS,
-      );
-      expect(requests[0]).toMatchObject({ name: "Otto", identity: other.accountId });
-      const body = { requestRecordId: requests[0]!.requestRecordId, permission: "admin" };
-      await owner.server.client.post(`${base}/acl/accept`, body, 204);
+      const request = await untilRequest(owner, space.id, WAIT_MS);
+      expect(request).toMatchObject({ name: "Otto", identity: other.accountId });
+      await acceptRequest(owner, space.id, request, "admin");
       await untilStatus(other, space.id, "active");
       await untilSame([owner, other], space.id, (rows) => rows.includes("first"), WAIT_MS);
       await setName(other, space.id, object.id, "second");

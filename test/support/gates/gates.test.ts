@@ -69,6 +69,12 @@ describe("[gates] what is too long", () => {
     expect(await plant({ "src/b.ts": source })).toEqual([fault]);
   });
 
+  test("is found in a style sheet", async () => {
+    const rules = (count: number): string => "a {}\n".repeat(count);
+    const files = { "src/a.ts": "a();\n", "src/a.css": rules(400), "src/b/c.css": rules(401) };
+    expect(await plant(files)).toEqual(["src/b/c.css has 401 lines, 400 at most"]);
+  });
+
   test("what is just short enough passes, and so does a reason in the file's head", async () => {
     const files = {
       "src/a.ts": `export function run(): void {\n${body(78)}}\n`,

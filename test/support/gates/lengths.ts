@@ -1,7 +1,7 @@
 /**
  * How long files and functions are. A file has up to 400 lines, a factory up to 250, any other function up to 80. What is
  * longer for a good reason says it in the file's head, behind `Long because`. In a test file functions are not measured: a
- * group of tests is one.
+ * group of tests is one. Of style sheets the file is measured.
  */
 import { join } from "node:path";
 
@@ -11,6 +11,7 @@ const FACTORY_LINES = 250;
 /** Makes something of parts and answers it: most of its lines are the functions within. */
 const FACTORY = /`(create|open|start|define)[A-Z]/;
 const FOLDERS = ["src", "cli", "ui", "test", "build.ts"];
+const STYLE_SHEETS = new Bun.Glob("**/*.css");
 const TEST_FILE = /\.test\.tsx?$/;
 const REASON = /^\s*(?:\/\*\*|\*|\/\/).*\bLong because \S/m;
 const HEAD_LINES = 12;
@@ -35,7 +36,25 @@ export async function findLong(root: string, folders: readonly string[] = FOLDER
     const where = isFile ? filename : `${filename}:${labels[0]?.span.line}`;
     long.push(`${where} has ${lines} lines, ${most} at most`);
   }
+  for (const filename of await styleSheets(root, folders)) {
+    const lines = (await Bun.file(join(root, filename)).text()).trimEnd().split("\n");
+    if (lines.length <= FILE_LINES || REASON.test(lines.slice(0, HEAD_LINES).join("\n"))) continue;
+    long.push(`${filename} has ${lines.length} lines, ${FILE_LINES} at most`);
+  }
   return long.sort();
+}
+
+/** The linter does not read them. */
+async function styleSheets(root: string, folders: readonly string[]): Promise<string[]> {
+  const found = await Promise.all(
+    folders
+      .filter((folder) => !folder.includes("."))
+      .map(async (folder) => {
+        const names = await Array.fromAsync(STYLE_SHEETS.scan({ cwd: join(root, folder), onlyFiles: true }));
+        return names.map((name) => `${folder}/${name}`);
+      }),
+  );
+  return found.flat();
 }
 
 /** The linter counts; which count is too many depends on more than it can be told. */

@@ -14,6 +14,13 @@ export interface EmbeddingEndpoint extends AsyncDisposable {
   fault: "none" | "500" | "429" | "401" | "garbage" | "hang";
 }
 
+/** The environment of a server that embeds by it. */
+export const embeddingBy = ({ baseUrl }: EmbeddingEndpoint): Record<string, string> => ({
+  SVC_INDEX_EMBEDDER: "openai",
+  SVC_INDEX_OPENAI_BASE_URL: baseUrl,
+  SVC_INDEX_OPENAI_MODEL: "told-meanings",
+});
+
 export function startEmbeddingEndpoint(meanings: readonly (readonly string[])[]): EmbeddingEndpoint {
   const directionByWord = new Map(meanings.flatMap((words, index) => words.map((word) => [word, index] as const)));
   const texts: string[] = [];

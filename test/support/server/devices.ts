@@ -3,7 +3,7 @@
 import type { JsonObject } from "../hostile/wire-types.ts";
 import type { Client, SpaceInfo } from "./client.ts";
 import { until } from "./client.ts";
-import { setFields } from "./fixtures.ts";
+import { createObject, createSpace, setFields } from "./fixtures.ts";
 import { type RunningServer, type ServerOptions, startServer } from "./server.ts";
 
 export interface DeviceOptions extends ServerOptions {
@@ -127,6 +127,52 @@ export async function joinOpen(owner: Device, joiner: Device, spaceId: string, p
   const inviteToken = await mintInvite(owner, spaceId, { mode: "open", permission });
   await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
   await untilStatus(joiner, spaceId, "active");
+}
+
+/** Joins so, and waits until the owner's device shows the new member, too. */
+export async function joinAndBeSeen(owner: Device, joiner: Device, spaceId: string): Promise<void> {
+  await joinOpen(owner, joiner, spaceId);
+  const member = `/v1/spaces/${spaceId}/members/${joiner.accountId}`;
+  const isSeen = async () => (await owner.server.client.request("GET", member)).status === 200;
+  await until(isSeen, "the member at the owner's", 45_000);
+}
+
+/** A space of the owner's with an object in it, joined by another account that has the object then. */
+export async function shareObject(owner: Device, joiner: Device): Promise<{ id: string; objectId: string }> {
+  const { id } = await createSpace(owner.server.client, "shared");
+  const objectId = (await createObject(owner.server.client, id)).id;
+  await joinOpen(owner, joiner, id);
+  await until(async () => (await rowsOf(joiner, id)).includes(objectId), "the object", 45_000);
+  return { id, objectId };
+}
+
+export interface JoinRequest {
+  requestRecordId: string;
+  recordId: string;
+  identity: string;
+  name?: string;
+}
+
+/** The first request to join that a device shows, once it shows one. */
+export async function untilRequest(device: Device, spaceId: string, timeoutMs = 45_000): Promise<JoinRequest> {
+  let found: JoinRequest | undefined;
+  const path = `/v1/spaces/${spaceId}/members/requests`;
+  const isThere = async () => {
+    found = (await device.server.client.get<{ requests: JoinRequest[] }>(path)).requests[0];
+    return found !== undefined;
+  };
+  await until(isThere, "a request to join", timeoutMs);
+  return found!;
+}
+
+/** Lets somebody in who asked. */
+export async function acceptRequest(
+  device: Device,
+  spaceId: string,
+  { requestRecordId }: JoinRequest,
+  permission = "writer",
+): Promise<void> {
+  await device.server.client.post(`/v1/spaces/${spaceId}/acl/accept`, { requestRecordId, permission }, 204);
 }
 
 /** Sets fields of an object's own row. */

@@ -5,7 +5,7 @@ import { parseAccountId } from "../../../src/crypto/account-id.ts";
 import { digestOfCid } from "../../../src/crypto/cid.ts";
 import type { Secrets } from "../hostile/leak-search.ts";
 import { type SpaceInfo, until } from "../server/client.ts";
-import { type Device, rowsOf, setName, spacesOf } from "../server/devices.ts";
+import { acceptRequest, type Device, rowsOf, setName, spacesOf, untilRequest } from "../server/devices.ts";
 import { createCollection, createObject, createSpace, setFields } from "../server/fixtures.ts";
 
 const WAIT_MS = 40_000;
@@ -142,17 +142,7 @@ async function letIn(owner: Device, other: Device, { id }: SpaceInfo, { token, w
   await client.post(`${base}/sync`, {}, 204);
   const join = { inviteToken: token("invite", invite.inviteToken), metadata: { name: word("join name") } };
   await other.server.client.post("/v1/spaces/join", join, 202);
-  let requests: { requestRecordId: string }[] = [];
-  await until(
-    async () => {
-      ({ requests } = await client.get<{ requests: { requestRecordId: string }[] }>(`${base}/members/requests`));
-      return requests.length > 0;
-    },
-    "a request to join",
-    WAIT_MS,
-  );
-  const accept = { requestRecordId: requests[0]!.requestRecordId, permission: "reader" };
-  await client.post(`${base}/acl/accept`, accept, 204);
+  await acceptRequest(owner, id, await untilRequest(owner, id, WAIT_MS), "reader");
   await client.post(`${base}/acl/permissions`, { changes: [{ identity: other.accountId, permission: "writer" }] }, 204);
   await until(
     async () => (await spacesOf(other)).some(({ ownRole }) => ownRole === "writer"),

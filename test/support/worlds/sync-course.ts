@@ -3,10 +3,13 @@
  * nobody else had, and once everybody is reached all have the same.
  */
 import { expect } from "bun:test";
+import { randomBytes } from "../../../src/base/random.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import type { Rng } from "../rng.ts";
+import { memoryDir, scratchDir } from "../scratch.ts";
 import { digestOf, headOf, roleOf } from "./acl-devices.ts";
-import { createSnapshots, rowsOf, type SyncDevice, type SyncWorld } from "./sync-world.ts";
+import { createAccount } from "./acl-world.ts";
+import { createSnapshots, openSyncWorld, rowsOf, type SyncDevice, type SyncWorld } from "./sync-world.ts";
 
 /** In which everybody has to be synced once all links are there. What another owner's device is waited for takes ten. */
 const HEALED_MS = 30 * 60_000;
@@ -26,7 +29,72 @@ export interface SyncCourse {
   readonly faults: string[];
 }
 
-export function beginCourse(world: SyncWorld, rng: Rng): SyncCourse {
+/** Who is in a world, and how many schedules it goes through. */
+export interface Schedules {
+  readonly owners: number;
+  readonly members: number;
+  readonly count: number;
+  /** One of them. */
+  readonly run: (course: SyncCourse) => Promise<void>;
+}
+
+/** A fresh world goes through its schedules, one after the other; what was done in the one that failed is printed. */
+export async function runSchedules(rng: Rng, { owners, members, count, run }: Schedules): Promise<void> {
+  using dir = scratchDir("svc-schedules", memoryDir());
+  await using world = await openSyncWorld(dir.path, rng, { owners, members });
+  const course = beginCourse(world, rng);
+  try {
+    for (let at = 0; at < count; at++)
+      await runCourse(course, `schedule ${at} of ${owners} and ${members}`, () => run(course));
+  } catch (error) {
+    console.error(`SEED=${rng.seed} WORLDS=1\n${course.log.join("\n")}`);
+    throw error;
+  }
+}
+
+/** Of steps, the part at which the next thing begins: until the first somebody writes. */
+interface StepShares {
+  readonly writes: number;
+  readonly letsIn: number;
+  readonly toggles: number;
+  readonly restarts: number;
+}
+
+/**
+ * Some device does something, and what it did is answered. What is left of the shares is for `remaining`, which gets the device
+ * and where between 0 and 1 the dice came to lie.
+ */
+export async function takeStep(
+  course: SyncCourse,
+  owners: number,
+  shares: StepShares,
+  remaining: (device: SyncDevice, dice: number) => Promise<string>,
+): Promise<string> {
+  const { world, rng, added } = course;
+  const { devices } = world;
+  const device = rng.pick(devices);
+  const other = rng.pick(devices.filter((each) => each !== device));
+  const dice = rng.next();
+  if (dice < shares.writes) {
+    await writeRecord(course, device);
+    return `${device.peerId} writes`;
+  }
+  if (dice < shares.letsIn) {
+    const owner = rng.pick(devices.slice(0, owners));
+    const account = createAccount(randomBytes(32));
+    await owner.addMember(account);
+    added.set(account, owner);
+    return `${owner.peerId} lets somebody in`;
+  }
+  if (dice < shares.toggles) return toggleLink(course, device, other);
+  if (dice < shares.restarts) {
+    await device.restart();
+    return `${device.peerId} restarts`;
+  }
+  return remaining(device, dice);
+}
+
+function beginCourse(world: SyncWorld, rng: Rng): SyncCourse {
   const course: SyncCourse = {
     world,
     rng,
@@ -44,7 +112,7 @@ export function beginCourse(world: SyncWorld, rng: Rng): SyncCourse {
 }
 
 /** One schedule: what is done in it, then all links, until everybody has the same. */
-export async function runCourse(course: SyncCourse, name: string, run: () => Promise<void>): Promise<void> {
+async function runCourse(course: SyncCourse, name: string, run: () => Promise<void>): Promise<void> {
   course.log.splice(0, course.log.length, name);
   await run();
   await heal(course);
@@ -59,12 +127,12 @@ export async function passTime(course: SyncCourse, ms: number): Promise<void> {
 }
 
 /** A record, one of four. */
-export async function writeRecord({ rng, acknowledged }: SyncCourse, device: SyncDevice): Promise<void> {
+async function writeRecord({ rng, acknowledged }: SyncCourse, device: SyncDevice): Promise<void> {
   for (const id of await device.write(`r${rng.int(0, 3)}`, `${device.peerId} ${rng.int(0, 999)}`)) acknowledged.add(id);
 }
 
 /** Cuts the link of two, or connects them. Answers what was done. */
-export function toggleLink({ world: { links } }: SyncCourse, one: SyncDevice, other: SyncDevice): string {
+function toggleLink({ world: { links } }: SyncCourse, one: SyncDevice, other: SyncDevice): string {
   if (links.isConnected(one.peerId, other.peerId)) {
     links.cut(one.peerId, other.peerId);
     return `cut ${one.peerId} ${other.peerId}`;

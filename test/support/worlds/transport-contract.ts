@@ -112,7 +112,7 @@ async function withPair(open: () => Promise<TransportEnds>, run: (pair: Pair) =>
   }
 }
 
-const letIn =
+const admitting =
   (account: Account): AclBuild =>
   (context) =>
     addAccounts(context, [{ identity: account.id, permission: "writer" }]);
@@ -151,7 +151,7 @@ const CLAUSES: Readonly<Record<string, (pair: Pair) => Promise<void>>> = {
     await ends.meet();
     await converge();
     const [one, other] = [createAccount(), createAccount()];
-    await ends.run(Promise.all([changeAcl(a, letIn(one)), changeAcl(b, letIn(other))]));
+    await ends.run(Promise.all([changeAcl(a, admitting(one)), changeAcl(b, admitting(other))]));
     await converge();
     for (const { device } of [a, b]) expect([roleOf(device, one), roleOf(device, other)]).toEqual(["writer", "writer"]);
   },
