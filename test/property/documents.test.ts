@@ -179,9 +179,40 @@ describe("documents", () => {
     rule(
       `[EDIT-7] long document ${i}: whatever is put is shown, and no continuation is left without its block`,
       () => rewriteLongDocument(seed),
-      60_000,
+      180_000,
     );
   }
+
+  rule(
+    "[EDIT-2] other work goes on while a long document is planned, and what was written meanwhile is planned for",
+    async () => {
+      const rng = createRng(firstSeed);
+      using dir = scratchDir("svc-planned-ahead");
+      const engine = openEngine(dir.path, "r", createOpenSeed(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
+      const editor = openEditor(engine, rng);
+      const objectId = await engine.write(newDocument);
+      const content = (word: string) => Array.from({ length: 10_000 }, (_, at) => `${word} number ${at}`).join("\n\n");
+      expect((await editor.put(objectId, content("alpha"))).inserted.length).toBe(10_000);
+      const put = editor.put(objectId, content("beta"));
+      let turns = 0;
+      const goesOn = () => {
+        turns++;
+        if (turns < 4) setImmediate(goesOn);
+      };
+      setImmediate(goesOn);
+      const appended = await editor.append(objectId, "meanwhile");
+      expect(turns).toBeGreaterThan(2);
+      expect((await put).deleted).toContain(appended.inserted[0]!);
+      expect(editor.markdown(objectId) === content("beta")).toBe(true);
+      // Behind another write of its batch it is run a second time.
+      const [, again] = await Promise.all([engine.write(newDocument), editor.put(objectId, content("gamma"))]);
+      expect(again.updated.length).toBe(10_000);
+      expect(editor.markdown(objectId) === content("gamma")).toBe(true);
+      expect(liveBlocks({ engine }, objectId).size).toBe(10_000);
+      editor.stop();
+      await engine.close();
+    },
+  );
 
   rule(
     "[EDIT-7] continuations that go on nothing, on each other or on themselves show nowhere and stop nothing",
