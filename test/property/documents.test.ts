@@ -6,9 +6,11 @@ import { describe, expect } from "bun:test";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import type { ChangeEngine, WriteTx } from "../../src/change/space-engine.ts";
 import { CONTINUATION } from "../../src/domain/editor/block.ts";
+import { foldLineEnds } from "../../src/domain/editor/block-split.ts";
 import { EDITOR_DATASET, EDITOR_RULES } from "../../src/domain/editor/editor-rules.ts";
 import { createEditorService, type EditorService } from "../../src/domain/editor/editor-service.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
+import { LONG_BLOCKS, longBlock } from "../support/long-documents.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -55,11 +57,14 @@ async function edit(rng: Rng, { editor, made, deleted }: Replica, objectId: stri
   }
 }
 
-const liveBlocks = ({ engine }: Pick<Replica, "engine">, objectId: string): Set<string> => {
+const blockRecords = ({ engine }: Pick<Replica, "engine">, objectId: string) => {
   const collectionId = engine.collectionIdOf(engine.object(objectId)!, EDITOR_DATASET);
   const docs = collectionId === undefined ? [] : engine.store.rows.docs(collectionId);
-  return new Set(docs.map((text) => (JSON.parse(text) as { id: string }).id));
+  return docs.map((text) => JSON.parse(text) as { id: string; nav: { parentId: string } });
 };
+
+const liveBlocks = (replica: Pick<Replica, "engine">, objectId: string): Set<string> =>
+  new Set(blockRecords(replica, objectId).map(({ id }) => id));
 
 const openEditor = (engine: ChangeEngine, rng: Rng): EditorService =>
   createEditorService({ engine, requireWriter: () => {}, attachType: () => {}, random: () => rng.next() });
@@ -169,6 +174,46 @@ describe("documents", () => {
     );
   }
 
+  for (let i = 0; i < Math.min(DOCUMENTS, 4); i++) {
+    const seed = (firstSeed + i) >>> 0;
+    rule(
+      `[EDIT-7] long document ${i}: whatever is put is shown, and no continuation is left without its block`,
+      () => rewriteLongDocument(seed),
+      180_000,
+    );
+  }
+
+  rule(
+    "[EDIT-2] other work goes on while a long document is planned, and what was written meanwhile is planned for",
+    async () => {
+      const rng = createRng(firstSeed);
+      using dir = scratchDir("svc-planned-ahead");
+      const engine = openEngine(dir.path, "r", createOpenSeed(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
+      const editor = openEditor(engine, rng);
+      const objectId = await engine.write(newDocument);
+      const content = (word: string) => Array.from({ length: 10_000 }, (_, at) => `${word} number ${at}`).join("\n\n");
+      expect((await editor.put(objectId, content("alpha"))).inserted.length).toBe(10_000);
+      const put = editor.put(objectId, content("beta"));
+      let turns = 0;
+      const goesOn = () => {
+        turns++;
+        if (turns < 4) setImmediate(goesOn);
+      };
+      setImmediate(goesOn);
+      const appended = await editor.append(objectId, "meanwhile");
+      expect(turns).toBeGreaterThan(2);
+      expect((await put).deleted).toContain(appended.inserted[0]!);
+      expect(editor.markdown(objectId) === content("beta")).toBe(true);
+      // Behind another write of its batch it is run a second time.
+      const [, again] = await Promise.all([engine.write(newDocument), editor.put(objectId, content("gamma"))]);
+      expect(again.updated.length).toBe(10_000);
+      expect(editor.markdown(objectId) === content("gamma")).toBe(true);
+      expect(liveBlocks({ engine }, objectId).size).toBe(10_000);
+      editor.stop();
+      await engine.close();
+    },
+  );
+
   rule(
     "[EDIT-7] continuations that go on nothing, on each other or on themselves show nowhere and stop nothing",
     async () => {
@@ -259,5 +304,46 @@ async function editOneBlockTwice(seed: number): Promise<void> {
       editor.stop();
       await engine.close();
     }
+  }
+}
+
+/** Puts texts with blocks of all lengths, each made from the one before by cutting, repeating and inserting. */
+async function rewriteLongDocument(seed: number): Promise<void> {
+  const rng = createRng(seed);
+  using dir = scratchDir("svc-rewritten");
+  const engine = openEngine(dir.path, "r", createOpenSeed(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
+  const editor = openEditor(engine, rng);
+  try {
+    const objectId = await engine.write(newDocument);
+    let text = "";
+    for (let step = 0; step < 12; step++) {
+      const [from, to] = [rng.int(0, text.length), rng.int(0, text.length)].sort((a, b) => a - b) as [number, number];
+      const kept = rng.chance(0.5) ? text.slice(from, to) : text.slice(0, from) + text.slice(to);
+      const added = longBlock(rng, rng.pick(LONG_BLOCKS), rng.pick([200, 200_000, 600_000]));
+      const at = rng.int(0, kept.length);
+      const separator = rng.pick(["", "\n\n", "\n\n\n"]);
+      const content = [kept.slice(0, at), added, kept.slice(at)]
+        .join(separator)
+        .slice(0, 1 << 20)
+        .toWellFormed();
+      text = foldLineEnds(content);
+      await editor.put(objectId, content);
+      expect(editor.markdown(objectId) === text).toBe(true);
+      const rows = blockRecords({ engine }, objectId);
+      const top = new Set(rows.flatMap(({ id, nav }) => (nav.parentId === "" ? [id] : [])));
+      expect(rows.filter(({ nav }) => nav.parentId !== "" && !top.has(nav.parentId))).toEqual([]);
+      expect(await editor.put(objectId, text)).toEqual({ inserted: [], updated: [], deleted: [], unchanged: top.size });
+    }
+    const shown = editor.markdown(objectId);
+    await engine.rebuildProjection();
+    const again = openEditor(engine, rng);
+    expect(again.markdown(objectId) === shown).toBe(true);
+    again.stop();
+  } catch (error) {
+    console.error(`SEED=${seed} DOCUMENTS=1`);
+    throw error;
+  } finally {
+    editor.stop();
+    await engine.close();
   }
 }

@@ -2,6 +2,7 @@ import { compareKeys } from "../../src/base/position-key.ts";
 import type { BlockRow, SourcedBlock } from "../../src/domain/editor/block.ts";
 import { createBlockRenderer } from "../../src/domain/editor/block-render.ts";
 import { type DocumentPlan, planAppend, planDocument } from "../../src/domain/editor/document-plan.ts";
+import { atOnce } from "../../src/domain/editor/steps.ts";
 import type { Rng } from "./rng.ts";
 
 /** A document held in memory, written to only by plans: what the record store will do with them. */
@@ -20,12 +21,12 @@ export function createTestDocument(rng: Rng, blocks: readonly SourcedBlock[] = [
   const document: TestDocument = {
     rows: blocks.map((block, index) => ({ ...block, id: `b${ids++}`, pos: `a${"0123456789abcdefghij"[index]}V` })),
     put(content) {
-      const plan = planDocument(document.rows, content, deps);
+      const plan = atOnce(planDocument(document.rows, content, deps));
       document.write(plan);
       return plan;
     },
     append(fragment) {
-      const plan = planAppend(document.rows.at(-1), fragment, deps);
+      const plan = atOnce(planAppend(document.rows.at(-1), fragment, deps));
       document.write(plan);
       return plan;
     },

@@ -23,6 +23,8 @@ export interface Alignment {
  * of alike texts. Common ends cost their length; a document changed everywhere is anchored on its unique blocks.
  */
 export function alignBlocks(before: readonly BlockFields[], after: readonly BlockFields[]): Alignment {
+  if (before.length === 0 || after.length === 0)
+    return { from: after.map(() => undefined), deleted: [...before.keys()] };
   const ids = createInterner();
   const matches = commonSubsequence(before.map(ids), after.map(ids));
   const from = new Array<number | undefined>(after.length).fill(undefined);
@@ -48,8 +50,8 @@ export function alignBlocks(before: readonly BlockFields[], after: readonly Bloc
 function createInterner(): (block: BlockFields) => number {
   const numbers = new Map<string, number>();
   return (block) => {
-    const style = markdownStyle(block.type, block.style);
-    const key = `${block.type}\0${JSON.stringify(style)}\0${block.text ?? ""}`;
+    const { level, ordered, checked, lang = "" } = markdownStyle(block.type, block.style);
+    const key = `${block.type}\0${level ?? ordered ?? checked}\0${lang}\0${block.text ?? ""}`;
     const known = numbers.get(key);
     if (known !== undefined) return known;
     numbers.set(key, numbers.size);

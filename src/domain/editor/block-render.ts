@@ -3,6 +3,7 @@ import { canonicalBody } from "./block-canonical.ts";
 import { type SplitBlock, splitBlockAt } from "./block-split.ts";
 import { indentOf, isBlank, lineEnd } from "./line.ts";
 import { createParseCache } from "./parse-cache.ts";
+import { atOnce, endsStep, type Steps } from "./steps.ts";
 
 const BLANK_LINE = "\n\n";
 /** Keeps apart two blocks that a blank line cannot: an item and an indented block after it. */
@@ -42,6 +43,8 @@ export interface RenderedDocument {
 export interface BlockRenderer {
   /** Renders the top-level blocks, given in their order. */
   render(blocks: readonly SourcedBlock[]): RenderedDocument;
+  /** The same in steps. */
+  renderSteps(blocks: readonly SourcedBlock[]): Steps<RenderedDocument>;
   /** Renders one block before what follows it. */
   renderBlock(block: SourcedBlock, following: Following): RenderedBlock;
   /** The parsed source of a block that is rendered from it; undefined for one in canonical form. */
@@ -82,22 +85,21 @@ export function createBlockRenderer(): BlockRenderer {
     return loosest.slice(0, tail.bodyEnd) + COMMENT;
   };
 
-  return {
-    renderBlock,
-    fresh,
-    render(blocks) {
-      const chunks = new Array<string>(blocks.length);
-      const followings = new Array<Following>(blocks.length);
-      let following = DOCUMENT_END;
-      for (let i = blocks.length - 1; i >= 0; i--) {
-        const rendered = renderBlock(blocks[i]!, following);
-        chunks[i] = rendered.chunk;
-        following = rendered.following;
-        followings[i] = following;
-      }
-      return { content: chunks.join(""), chunks, followings };
-    },
-  };
+  function* renderSteps(blocks: readonly SourcedBlock[]): Steps<RenderedDocument> {
+    const chunks = new Array<string>(blocks.length);
+    const followings = new Array<Following>(blocks.length);
+    let following = DOCUMENT_END;
+    for (let i = blocks.length - 1; i >= 0; i--) {
+      if (endsStep(i)) yield;
+      const rendered = renderBlock(blocks[i]!, following);
+      chunks[i] = rendered.chunk;
+      following = rendered.following;
+      followings[i] = following;
+    }
+    return { content: chunks.join(""), chunks, followings };
+  }
+
+  return { renderBlock, fresh, render: (blocks) => atOnce(renderSteps(blocks)), renderSteps };
 }
 
 /** The source as it is, else with a blank line after it. */

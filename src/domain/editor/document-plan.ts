@@ -6,6 +6,7 @@ import { foldLineEnds, splitMarkdown } from "./block-split.ts";
 import { findWindow, type NewBlock, type SettledWindow } from "./document-window.ts";
 import { indentOf, isBlank, lineEnd, nextLine } from "./line.ts";
 import { applyMarkdownEdits, type MarkdownEdit } from "./markdown-edit.ts";
+import type { Steps } from "./steps.ts";
 
 /** A block to create; its id is made when the change is. */
 interface BlockInsert extends BlockFields {
@@ -45,27 +46,33 @@ export interface PlanDeps {
  * written. `blocks` are the top-level ones in their order. Only the stretch that changed is parsed and aligned, so an
  * edit in a long document costs little more than a comparison of its bytes.
  */
-export function planDocument(blocks: readonly BlockRow[], content: string, deps: PlanDeps): DocumentPlan {
-  const rendered = deps.renderer.render(blocks);
+export function* planDocument(blocks: readonly BlockRow[], content: string, deps: PlanDeps): Steps<DocumentPlan> {
+  const rendered = yield* deps.renderer.renderSteps(blocks);
   // What GET gave may hold a CR before a line end, which is no line end of the caller's.
   if (content === rendered.content) return emptyPlan(blocks.length);
-  return planChange(blocks, rendered, foldLineEnds(content), deps);
+  return yield* planChange(blocks, rendered, foldLineEnds(content), deps);
 }
 
 /** Plans `PATCH markdown` (EDIT-6): what no edit touches keeps its bytes. Errors: those of `applyMarkdownEdits`. */
-export function planEdits(blocks: readonly BlockRow[], edits: readonly MarkdownEdit[], deps: PlanDeps): DocumentPlan {
-  const rendered = deps.renderer.render(blocks);
-  return planChange(blocks, rendered, applyMarkdownEdits(rendered.content, edits), deps);
+export function* planEdits(
+  blocks: readonly BlockRow[],
+  edits: readonly MarkdownEdit[],
+  deps: PlanDeps,
+): Steps<DocumentPlan> {
+  const rendered = yield* deps.renderer.renderSteps(blocks);
+  return yield* planChange(blocks, rendered, applyMarkdownEdits(rendered.content, edits), deps);
 }
 
-function planChange(
+function* planChange(
   blocks: readonly BlockRow[],
   rendered: RenderedDocument,
   text: string,
   deps: PlanDeps,
-): DocumentPlan {
+): Steps<DocumentPlan> {
   if (text === rendered.content) return emptyPlan(blocks.length);
-  const window = findWindow(blocks, rendered, text, deps.renderer);
+  yield;
+  const window = yield* findWindow(blocks, rendered, text, deps.renderer);
+  yield;
   const changes = window.entries.map((entry) => entryChange(entry));
   const positions = fillKeys(
     [
@@ -75,6 +82,7 @@ function planChange(
     ],
     deps.random,
   );
+  yield;
   return {
     inserts: window.entries.flatMap(({ old, next }, index) =>
       old ? [] : [{ ...fieldsOf(next), source: next.source, pos: positions[window.from + index]! }],
@@ -91,9 +99,10 @@ function planChange(
  * Plans `POST markdown/append`: blank lines around the fragment are dropped, and it follows the last top-level block
  * after a blank line. Needs that block alone.
  */
-export function planAppend(last: BlockRow | undefined, fragment: string, deps: PlanDeps): DocumentPlan {
+export function* planAppend(last: BlockRow | undefined, fragment: string, deps: PlanDeps): Steps<DocumentPlan> {
   const added = splitMarkdown(trimBlankLines(foldLineEnds(fragment)));
   if (added.length === 0) return emptyPlan(0);
+  yield;
   const keys = keysBetween(last?.pos, undefined, added.length, deps.random);
   // Only a hostile key leaves no room after it; then it gives way.
   const positions = keys ? [last?.pos, ...keys] : fillKeys([undefined, ...added.map(() => undefined)], deps.random);

@@ -2,6 +2,7 @@ import { type BlockFields, type BlockRow, equalBlocks, type SourcedBlock } from 
 import { alignBlocks } from "./block-diff.ts";
 import { type BlockRenderer, DOCUMENT_END, type Following, type RenderedDocument } from "./block-render.ts";
 import { type SplitBlock, splitBlockAt } from "./block-split.ts";
+import { endsStep, type Steps } from "./steps.ts";
 
 export type NewBlock = SplitBlock;
 
@@ -30,16 +31,16 @@ export interface SettledWindow {
  * Finds what a new text changes of a rendered document. The blocks before and after the window keep their bytes, and
  * written as the entries say, the document renders to exactly the text.
  */
-export function findWindow(
+export function* findWindow(
   blocks: readonly BlockRow[],
   rendered: RenderedDocument,
   text: string,
   renderer: BlockRenderer,
-): SettledWindow {
+): Steps<SettledWindow> {
   const document = { blocks, rendered, text, renderer, ...commonEnds(rendered, text) };
   let { from, to } = document;
   for (;;) {
-    const settled = settleWindow(document, from, to);
+    const settled = yield* settleWindow(document, from, to);
     if ("deletes" in settled) return settled;
     // A block at the edge cannot be kept as it stands: it goes through the window too.
     if (settled.fault < from) from = lastVisible(rendered.chunks, settled.fault + 1);
@@ -84,7 +85,11 @@ function lastVisible(chunks: readonly string[], end: number): number {
 }
 
 /** Cuts the new text from the window's start until a cut meets one of the common end. */
-function splitUntilCommon({ blocks, starts, text, shift }: ChangedDocument, from: number, atLeast: number) {
+function* splitUntilCommon(
+  { blocks, starts, text, shift }: ChangedDocument,
+  from: number,
+  atLeast: number,
+): Steps<{ next: NewBlock[]; to: number }> {
   const next: NewBlock[] = [];
   let at = starts[from]!;
   let to = atLeast;
@@ -93,6 +98,7 @@ function splitUntilCommon({ blocks, starts, text, shift }: ChangedDocument, from
     if (starts[to]! + shift === at) return { next, to };
     const block = splitBlockAt(text, at);
     next.push(block);
+    if (endsStep(next.length)) yield;
     at = block.end;
   }
 }
@@ -110,11 +116,12 @@ interface Fault {
   readonly to: number;
 }
 
-function settleWindow(document: ChangedDocument, from: number, atLeast: number): SettledWindow | Fault {
+function* settleWindow(document: ChangedDocument, from: number, atLeast: number): Steps<SettledWindow | Fault> {
   const { blocks, rendered, renderer } = document;
-  const { next, to } = splitUntilCommon(document, from, atLeast);
+  const { next, to } = yield* splitUntilCommon(document, from, atLeast);
   const old = blocks.slice(from, to);
   const alignment = alignBlocks(old, next);
+  yield;
   const slots = next.map((block, index): Slot => {
     const source = old[alignment.from[index] ?? -1];
     const same = source !== undefined && equalBlocks(source, block);
@@ -143,6 +150,7 @@ function settleWindow(document: ChangedDocument, from: number, atLeast: number):
   followings.set(end, rendered.followings[to] ?? DOCUMENT_END);
   followings.set(end + 1, rendered.followings[to + 1] ?? DOCUMENT_END);
   for (let place = end - 1; place >= 0; place--) {
+    if (endsStep(end - place)) yield;
     const following = settleSlot(place, slotAt, followings, renderer);
     if (!following) return { fault: place, to };
     if (place < from && sameFollowing(following, rendered.followings[place]!)) break;

@@ -48,15 +48,15 @@ export function blockFault(block: {
   return undefined;
 }
 
-/** Paths a `$set` of a create writes, with their values. */
-function createdFields(ops: readonly RecordOp[]): Map<string, Json> {
-  const fields = new Map<string, Json>();
-  for (const op of ops) {
-    if (op.type !== "$set" || op.value === undefined) continue;
-    if (op.path !== "") fields.set(op.path, op.value);
-    else if (isJsonObject(op.value)) for (const [path, value] of Object.entries(op.value)) fields.set(path, value);
+/** What a create sets a path to; of several the last. */
+function createdField(ops: readonly RecordOp[], path: string): Json | undefined {
+  let field: Json | undefined;
+  for (const { type, path: at, value } of ops) {
+    if (type !== "$set" || value === undefined) continue;
+    if (at === path) field = value;
+    else if (at === "" && isJsonObject(value) && Object.hasOwn(value, path)) field = value[path];
   }
-  return fields;
+  return field;
 }
 
 /** Blocks of a document. Whoever may write may edit any of them; each keeps its type and its place. */
@@ -65,12 +65,12 @@ export const EDITOR_RULES: DatasetRules = {
   idRule: "auto",
 
   refuseCreate(_id, ops) {
-    const fields = createdFields(ops);
-    const type = valueFault("type", fields.get("type"));
+    const type = valueFault("type", createdField(ops, "type"));
     if (type) return type;
-    const nav = fields.get("nav");
+    const nav = createdField(ops, "nav");
     if (nav !== undefined) return valueFault("nav", nav);
-    return valueFault("nav.parentId", fields.get("nav.parentId")) ?? valueFault("nav.pos", fields.get("nav.pos"));
+    const placed = (path: string) => valueFault(path, createdField(ops, path));
+    return placed("nav.parentId") ?? placed("nav.pos");
   },
 
   refuseOp(_doc, segments, op) {

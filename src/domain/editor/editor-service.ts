@@ -10,9 +10,10 @@ import type { BlockRow } from "./block.ts";
 import { createBlockRenderer } from "./block-render.ts";
 import { createDocumentCache } from "./document-cache.ts";
 import { type DocumentPlan, planAppend, planDocument, planEdits, planRemoval } from "./document-plan.ts";
-import { documentWrite, inParts } from "./document-write.ts";
+import { type DocumentWrite, documentWrite, inParts } from "./document-write.ts";
 import { blockFault, EDITOR_DATASET, EDITOR_RULES } from "./editor-rules.ts";
 import type { MarkdownEdit } from "./markdown-edit.ts";
+import { atOnce, inTurns, STEP_BLOCKS, type Steps } from "./steps.ts";
 
 /** Reply of the routes that write markdown. */
 export interface MarkdownResult {
@@ -37,6 +38,19 @@ interface EditorServiceDeps {
   random(): number;
 }
 
+/** A document or a text with more is planned before the write's turn. */
+const LONG_CHARS = 128 << 10;
+
+type Planner = (blocks: readonly BlockRow[]) => Steps<DocumentPlan>;
+
+/** All that a write needs to know, made from the blocks alone. */
+interface PreparedEdit extends Pick<DocumentWrite, "continuations"> {
+  readonly blocks: readonly BlockRow[];
+  readonly plan: DocumentPlan;
+  /** The records to write, those of each change. */
+  readonly changes: readonly RecordChange[][];
+}
+
 /** The block document of an object, as markdown and block by block (EDIT-2). */
 export type EditorService = ReturnType<typeof createEditorService>;
 
@@ -51,18 +65,34 @@ export function createEditorService(deps: EditorServiceDeps) {
     return object;
   };
 
-  /** Plans against the document as it is when the write's turn comes, and carries the plan out. */
-  const edit = async (
-    objectId: string,
-    plan: (blocks: ReturnType<typeof documents.blocks>) => DocumentPlan,
-  ): Promise<MarkdownResult> => {
+  /**
+   * Plans against the document as it is when the write's turn comes, and carries the plan out. What takes long is planned
+   * beforehand, in turns of the loop that others share; that plan holds if the document is still the same.
+   */
+  const edit = async (objectId: string, plan: Planner, chars = 0): Promise<MarkdownResult> => {
     deps.requireWriter();
+    const ahead = await prepareAhead(objectId, plan, chars);
     return guarded(objectId, (tx) => {
       const object = objectOf(tx.object(objectId), objectId);
       const blocks = documents.blocks(object, tx.touched());
-      return carryOut(tx, object, plan(blocks), blocks);
+      return carryOut(tx, object, ahead?.blocks === blocks ? ahead : atOnce(prepare(blocks, plan)));
     });
   };
+
+  const prepareAhead = async (objectId: string, plan: Planner, chars: number): Promise<PreparedEdit | undefined> => {
+    const object = objectOf(engine.object(objectId), objectId);
+    const blocks = documents.blocks(object);
+    const isLong = blocks.length > STEP_BLOCKS || chars > LONG_CHARS;
+    return isLong ? inTurns(prepare(blocks, plan)) : undefined;
+  };
+
+  function* prepare(blocks: readonly BlockRow[], planner: Planner): Steps<PreparedEdit> {
+    const plan = yield* planner(blocks);
+    yield;
+    const { records, continuations } = documentWrite(plan, blocks, deps.random);
+    yield;
+    return { blocks, plan, changes: inParts(records), continuations };
+  }
 
   /** A write after whose failure the cached document is not trusted. */
   const guarded = async <T>(objectId: string, run: (tx: WriteTx) => T): Promise<T> => {
@@ -77,35 +107,27 @@ export function createEditorService(deps: EditorServiceDeps) {
     }
   };
 
-  const carryOut = (
-    tx: WriteTx,
-    object: ObjectEntry,
-    plan: DocumentPlan,
-    blocks: readonly BlockRow[],
-  ): MarkdownResult => {
-    const { records, continuations } = documentWrite(plan, blocks, deps.random);
+  const carryOut = (tx: WriteTx, object: ObjectEntry, prepared: PreparedEdit): MarkdownResult => {
+    const { plan, changes, continuations } = prepared;
     const result: MarkdownResult = {
       inserted: [],
       updated: plan.updates.map(({ id }) => id),
       deleted: [...plan.deletes],
       unchanged: plan.unchanged,
     };
-    if (plan.inserts.length + records.length === 0) return result;
+    if (changes.length === 0) return result;
     deps.attachType(tx, object, "editor");
-    append(tx, object, records, result.inserted);
-    append(tx, object, continuations(result.inserted));
+    result.inserted = append(tx, object, changes);
+    append(tx, object, inParts(continuations(result.inserted)));
     return result;
   };
 
-  /** Writes records in as many changes as they need; `made` gets the ids of new ones. */
-  const append = (tx: WriteTx, object: ObjectEntry, records: readonly RecordChange[], made: string[] = []): void => {
-    for (const part of inParts(records)) {
-      const { recordIds } = tx.append(object, { dataset: EDITOR_DATASET, records: part }, EDITOR_RULES);
-      part.forEach(({ id }, index) => {
-        if (id === "") made.push(recordIds[index]!);
-      });
-    }
-  };
+  /** Writes records, a change for each list of them; answers the ids of new ones. */
+  const append = (tx: WriteTx, object: ObjectEntry, changes: readonly RecordChange[][]): string[] =>
+    changes.flatMap((records) => {
+      const { recordIds } = tx.append(object, { dataset: EDITOR_DATASET, records }, EDITOR_RULES);
+      return recordIds.filter((_, index) => records[index]!.id === "");
+    });
 
   const blockIn = (tx: WriteTx, object: ObjectEntry, blockId: string): JsonObject => {
     const block = tx.record(object, EDITOR_DATASET, blockId);
@@ -141,14 +163,14 @@ export function createEditorService(deps: EditorServiceDeps) {
 
     /** Brings the document to a text with the fewest writes; unchanged blocks keep their ids and are not written. */
     put: (objectId: string, content: string): Promise<MarkdownResult> =>
-      edit(objectId, (blocks) => planDocument(blocks, content, planDeps)),
+      edit(objectId, (blocks) => planDocument(blocks, content, planDeps), content.length),
 
     /** Applies edits to the current rendering, all or none. Errors: markdown.*, request.invalid_field. */
     patch: (objectId: string, edits: readonly MarkdownEdit[]): Promise<MarkdownResult> =>
       edit(objectId, (blocks) => planEdits(blocks, edits, planDeps)),
 
     append: (objectId: string, fragment: string): Promise<MarkdownResult> =>
-      edit(objectId, (blocks) => planAppend(blocks.at(-1), fragment, planDeps)),
+      edit(objectId, (blocks) => planAppend(blocks.at(-1), fragment, planDeps), fragment.length),
 
     /** Errors: request.invalid_field {field, reason}, object.not_found, space.read_only. */
     async createBlock(objectId: string, input: NewBlockInput): Promise<WriteResult> {
@@ -213,7 +235,7 @@ export function createEditorService(deps: EditorServiceDeps) {
           ...records.filter((record) => record.id !== blockId),
         ];
         const appended = tx.append(object, { dataset: EDITOR_DATASET, records: ordered }, EDITOR_RULES);
-        append(tx, object, write?.continuations([]) ?? []);
+        append(tx, object, inParts(write?.continuations([]) ?? []));
         return toWriteResult(appended);
       });
     },
