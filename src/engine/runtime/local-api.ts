@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
-import { REPLY_LIMIT } from "../../query/run/run-query.ts";
+import { REPLY_LIMIT } from "../../query/run/reply-length.ts";
 import { CallFailure } from "./call-error.ts";
 
 export interface LocalCall {

@@ -12,7 +12,8 @@ import { type Row, RowReader, type ShouldStop, sound } from "../rows/row-reader.
 import { ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
 import { getRow } from "../rows/statement-cache.ts";
 import { countMatches } from "../run/count-matches.ts";
-import { checkLength, type QueryStats, runQuery } from "../run/run-query.ts";
+import { checkLength } from "../run/reply-length.ts";
+import { type QueryStats, runQuery } from "../run/run-query.ts";
 import { inSnapshot } from "../run/snapshot.ts";
 import { streamMatches } from "../run/stream-matches.ts";
 import { type AggregatePlan, planAggregate } from "./aggregate-plan.ts";

@@ -3,8 +3,6 @@
  * Stored texts are returned unchanged. It works on a read-only connection, in a Worker as well.
  */
 import type { Database } from "bun:sqlite";
-import { refusedAs } from "../../protocol/errors.ts";
-import { refusal } from "../../protocol/refusals.ts";
 import type { Filter } from "../filter/filter-types.ts";
 import { findRows, type KeyWindow } from "../plan/key-window.ts";
 import { type PathIndex, type PlainAccess, planQuery, type QueryPlan, selectNarrow } from "../plan/query-plan.ts";
@@ -16,6 +14,7 @@ import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "../va
 import { createTopK, type TopK } from "../value/top-k.ts";
 import { countMatches } from "./count-matches.ts";
 import { type SortedRow as Found, rowsDescending } from "./descending-rows.ts";
+import { checkLength } from "./reply-length.ts";
 import { inSnapshot } from "./snapshot.ts";
 
 export interface QueryRequest {
@@ -95,22 +94,6 @@ function answer(db: Database, source: RowSource, request: QueryRequest, plan: Qu
       ...(index === undefined ? {} : { index }),
     },
   };
-}
-
-/** The limit that a reply has passed which is too long for whoever asks. */
-export const REPLY_LIMIT = "reply";
-
-/** @throws SvcError request.too_large */
-export function checkLength(records: readonly string[], mostChars = Number.POSITIVE_INFINITY): void {
-  if (!Number.isFinite(mostChars)) return;
-  let chars = 0;
-  for (const record of records) chars += record.length;
-  if (chars > mostChars)
-    throw refusedAs(
-      "request.too_large",
-      { limit: REPLY_LIMIT, limitBytes: mostChars },
-      refusal("query.reply_too_long", { limitChars: mostChars }),
-    );
 }
 
 const ALL: Sql = { text: "1", params: [] };
