@@ -1,6 +1,6 @@
-import type { Database } from "bun:sqlite";
 import { createCheckpointTable } from "./checkpoint-table.ts";
 import { createLocalTable } from "./local-table.ts";
+import type { OwnDatabase } from "./own-database.ts";
 import type { QueryIndexTable } from "./query-index-table.ts";
 import { createRowRestore } from "./row-restore.ts";
 import { createSoundReads, docSumOf, headSumOf, isRowSound } from "./row-sums.ts";
@@ -32,6 +32,16 @@ export interface StoredRow extends RowHead, RowKey {
   isText: boolean;
 }
 
+/** A row to be made. */
+export interface NewRow {
+  readonly id: string;
+  readonly doc: string | null;
+  readonly state: RowState;
+  readonly lamport: number;
+  readonly change: Uint8Array;
+  readonly ops: number;
+}
+
 interface LiveDoc {
   no: number;
   doc: string;
@@ -40,8 +50,12 @@ interface LiveDoc {
 
 const COLUMNS = "no, doc, state, lamport, change, ops, has_local, doc_sum, head_sum";
 const REPAIR_PAGE = 200;
+/** So many new rows go into one statement, where a row costs 1.7 µs instead of 2.7; more of them gain nothing. */
+const INSERTED_TOGETHER = 10;
 const NOTHING = new Uint8Array(0);
 const PRINTABLE = /^[ -~]*$/;
+
+type NewRowValues = [number, string, string | null, number, number, Uint8Array, number, number, number];
 
 const toHead = (row: RawRow): RowHead => ({
   no: row.no,
@@ -75,7 +89,7 @@ const toStored = (row: RawRow & { collectionId: number; id: string }): StoredRow
 /** The projection: rows, what touched them, checkpoints and device-local fields. */
 export type RowTable = ReturnType<typeof createRowTable>;
 
-export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable, "retireCollection" | "rekeyed">) {
+export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTable, "retireCollection" | "rekeyed">) {
   const get = db.query<RawRow, [number, string]>(`SELECT ${COLUMNS} FROM rows WHERE collectionId = ? AND id = ?`);
   const statesOf = db.query<{ id: string; state: number }, [number, string]>(
     "SELECT r.id, r.state FROM json_each(?2) w CROSS JOIN rows r ON r.collectionId = ?1 AND r.id = w.value",
@@ -83,9 +97,12 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   const getByNo = db.query<RawRow & { collectionId: number; id: string }, [number]>(
     `SELECT collectionId, id, ${COLUMNS} FROM rows WHERE no = ?`,
   );
-  const insert = db.query<null, [number, string, string | null, number, number, Uint8Array, number, number, number]>(
-    "INSERT INTO rows(collectionId, id, doc, state, lamport, change, ops, doc_sum, head_sum) VALUES(?,?,?,?,?,?,?,?,?)",
-  );
+  const insertion = (count: number) =>
+    db.query<null, NewRowValues[number][]>(
+      `INSERT INTO rows(collectionId, id, doc, state, lamport, change, ops, doc_sum, head_sum) VALUES${Array(count).fill("(?,?,?,?,?,?,?,?,?)").join()}`,
+    );
+  const insertOne = insertion(1);
+  const insertTogether = insertion(INSERTED_TOGETHER);
   const update = db.query<null, [string | null, number, number, Uint8Array, number, number, number, number]>(
     "UPDATE rows SET doc = ?, state = ?, lamport = ?, change = ?, ops = ?, doc_sum = ?, head_sum = ? WHERE no = ?",
   );
@@ -95,6 +112,9 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   const setDoc = db.query<null, [string, number, number]>("UPDATE rows SET doc = ?, doc_sum = ? WHERE no = ?");
   const touch = db.query<null, [number, number, number]>(
     "INSERT OR IGNORE INTO touches(row, lamport, change) VALUES(?,?,?)",
+  );
+  const touchAll = db.query<null, [string, number, number]>(
+    "INSERT OR IGNORE INTO touches(row, lamport, change) SELECT value, ?2, ?3 FROM json_each(?1)",
   );
   const rowsOfObject = db.query<RowKey & { state: number }, [number, string]>(
     `SELECT r.no, r.collectionId, r.id, r.state FROM collections c JOIN rows r ON r.collectionId = c.no WHERE c.objectNo = ? AND c.no <> ${OBJECTS_COLLECTION}
@@ -184,20 +204,12 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     }
   };
 
-  const insertRow = (
-    collectionId: number,
-    id: string,
-    doc: string | null,
-    state: RowState,
-    lamport: number,
-    change: Uint8Array,
-    ops: number,
-  ): number => {
+  const valuesOf = (collectionId: number, { id, doc, state, lamport, change, ops }: NewRow): NewRowValues => {
     const headSum = headSumOf(state, lamport, change, ops);
-    return Number(
-      insert.run(collectionId, id, doc, state, lamport, change, ops, docSumOf(doc), headSum).lastInsertRowid,
-    );
+    return [collectionId, id, doc, state, lamport, change, ops, docSumOf(doc), headSum];
   };
+  const insert = (collectionId: number, row: NewRow): number =>
+    Number(insertOne.run(...valuesOf(collectionId, row)).lastInsertRowid);
   const updateRow = (
     no: number,
     doc: string | null,
@@ -234,10 +246,24 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
       lamport: number,
       change: Uint8Array,
       ops: number,
-    ): number => insertRow(collectionId, id, doc, state, lamport, change, ops),
+    ): number => insert(collectionId, { id, doc, state, lamport, change, ops }),
+    /** Makes rows; answers their numbers. */
+    insertAll(collectionId: number, added: readonly NewRow[]): number[] {
+      const numbers: number[] = [];
+      let from = 0;
+      for (; from + INSERTED_TOGETHER <= added.length; from += INSERTED_TOGETHER) {
+        const values = added.slice(from, from + INSERTED_TOGETHER).flatMap((row) => valuesOf(collectionId, row));
+        db.spend(INSERTED_TOGETHER - 1);
+        // Rows of one statement get numbers that follow each other.
+        const last = Number(insertTogether.run(...values).lastInsertRowid);
+        for (let back = INSERTED_TOGETHER - 1; back >= 0; back--) numbers.push(last - back);
+      }
+      for (; from < added.length; from++) numbers.push(insert(collectionId, added[from]!));
+      return numbers;
+    },
     /** A row that was only touched: nothing counted reached it yet. */
     insertAbsent: (collectionId: number, id: string): number =>
-      insertRow(collectionId, id, null, ROW_ABSENT, 0, NOTHING, 0),
+      insert(collectionId, { id, doc: null, state: ROW_ABSENT, lamport: 0, change: NOTHING, ops: 0 }),
     update: (no: number, doc: string | null, state: RowState, lamport: number, change: Uint8Array, ops: number) =>
       updateRow(no, doc, state, lamport, change, ops),
     /** The row was judged by a change that left it as it is. */
@@ -249,6 +275,14 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     },
     setDoc: (no: number, doc: string) => void setDoc.run(doc, docSumOf(doc), no),
     touch: (row: number, lamport: number, change: number) => void touch.run(row, lamport, change),
+    /** Notes that a change touches rows. */
+    touchAll(numbers: readonly number[], lamport: number, change: number): void {
+      if (numbers.length === 1) touch.run(numbers[0]!, lamport, change);
+      else if (numbers.length > 0) {
+        db.spend(numbers.length - 1);
+        touchAll.run(JSON.stringify(numbers), lamport, change);
+      }
+    },
     /** The rows of a collection that carry device-local fields. */
     docsWithLocal: (collectionId: number): string[] =>
       reads.docs(() => docsWithLocal.all(collectionId)).map((row) => row.doc),
