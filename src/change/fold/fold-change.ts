@@ -1,5 +1,6 @@
 import type { Refusal } from "../../protocol/refusals.ts";
-import type { NewRow, RowTable } from "../../store/row-table.ts";
+import type { NewRow } from "../../store/row-insert.ts";
+import type { RowTable } from "../../store/row-table.ts";
 import { ROW_LIVE, type RowState } from "../../store/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { ChangeEnvelope } from "../codec/dataset-rules.ts";

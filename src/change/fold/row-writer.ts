@@ -1,6 +1,7 @@
 import type { Json } from "../../protocol/json.ts";
 import type { Checkpoint } from "../../store/checkpoint-table.ts";
-import type { NewRow, RowTable } from "../../store/row-table.ts";
+import type { NewRow } from "../../store/row-insert.ts";
+import type { RowTable } from "../../store/row-table.ts";
 import { ROW_ABSENT, ROW_LIVE, ROW_TOMBSTONE, type RowHead, type RowState } from "../../store/row-types.ts";
 import type { OrderKey } from "../graph/order.ts";
 import { overlayLocal } from "./local-overlay.ts";
