@@ -1,4 +1,5 @@
 import { writeSync } from "node:fs";
+import { isatty } from "node:tty";
 import { systemClock } from "./base/clock.ts";
 import type { Log } from "./base/log.ts";
 import { createRequestLoad } from "./base/request-load.ts";
@@ -112,7 +113,7 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
   log.info("listening", { address: listener.address, version: VERSION_STRING, dataDir: config.dataDir });
 
   // People start servers in terminals, and then want to see something; a service manager's log has the line above.
-  if (wantsUi(config, options) && process.stderr.isTTY) writeSync(2, `The page is at http://${listener.address}/ui\n`);
+  if (wantsUi(config, options) && isatty(2)) writeSync(2, `The page is at http://${listener.address}/ui\n`);
   const releaseProcess = options.embedded ? undefined : takeProcess(listener, control, shutdown.begin, log);
   const finished = shutdown.finished.finally(() => {
     releaseProcess?.();

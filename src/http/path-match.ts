@@ -8,17 +8,19 @@ export interface PathMatcher {
 }
 
 export function createPathMatcher(routes: readonly Route[]): PathMatcher {
-  const patterns = routes.map((route) => ({ route, pattern: toPattern(route.path) }));
+  // Made when first asked: most requests have a route, and a start has no use for two hundred patterns.
+  let made: { route: Route; pattern: RegExp }[] | undefined;
+  const patterns = () => (made ??= routes.map((route) => ({ route, pattern: toPattern(route.path) })));
   return {
     methods(pathname) {
       const methods = new Set<string>();
-      for (const { route, pattern } of patterns) if (pattern.test(pathname)) methods.add(route.method);
+      for (const { route, pattern } of patterns()) if (pattern.test(pathname)) methods.add(route.method);
       if (methods.has("GET")) methods.add("HEAD");
       if (methods.size > 0) methods.add("OPTIONS");
       return [...methods].sort();
     },
     find(method, pathname) {
-      return patterns.find(({ route, pattern }) => route.method === method && pattern.test(pathname))?.route;
+      return patterns().find(({ route, pattern }) => route.method === method && pattern.test(pathname))?.route;
     },
   };
 }

@@ -16,9 +16,6 @@ import type { IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts"
 import type { SearchConfig } from "./search-config.ts";
 import { openSpaceIndex, type SpaceIndex } from "./space-index.ts";
 
-/** The command-line argument that makes the executable run as this process. */
-export const INDEX_CHILD = "__index";
-
 const SLICE_MS = 25;
 /** How many indexes are open at once; each holds a handful of files. Other spaces wait, however many are behind. */
 const MAX_OPEN = 16;

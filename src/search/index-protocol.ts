@@ -1,8 +1,14 @@
-/** Messages between the server and the process that owns the indexes. */
+/**
+ * Messages between the server and the process that owns the indexes. Only this file is the server's too: loading the process's
+ * code, the server would hold 9 MiB of its buffers.
+ */
 import type { SearchHit } from "../protocol/search.ts";
 import type { PackedVector, PendingText, VectorModel } from "../store/search/vector-table.ts";
 import type { SearchConfig } from "./search-config.ts";
 import type { SearchFilter } from "./text-search.ts";
+
+/** The command-line argument that makes the executable run as this process. */
+export const INDEX_CHILD = "__index";
 
 export interface IndexPlace {
   readonly spaceId: string;

@@ -1,7 +1,8 @@
-import type { Database } from "bun:sqlite";
 import { createCheckpointTable } from "./checkpoint-table.ts";
 import { createLocalTable } from "./local-table.ts";
+import type { OwnDatabase } from "./own-database.ts";
 import type { QueryIndexTable } from "./query-index-table.ts";
+import { createRowInserts, NO_CHANGE } from "./row-insert.ts";
 import { createRowRestore } from "./row-restore.ts";
 import { createSoundReads, docSumOf, headSumOf, isRowSound } from "./row-sums.ts";
 import { ROW_ABSENT, type RowHead, type RowKey, type RowState } from "./row-types.ts";
@@ -40,7 +41,6 @@ interface LiveDoc {
 
 const COLUMNS = "no, doc, state, lamport, change, ops, has_local, doc_sum, head_sum";
 const REPAIR_PAGE = 200;
-const NOTHING = new Uint8Array(0);
 const PRINTABLE = /^[ -~]*$/;
 
 const toHead = (row: RawRow): RowHead => ({
@@ -75,16 +75,13 @@ const toStored = (row: RawRow & { collectionId: number; id: string }): StoredRow
 /** The projection: rows, what touched them, checkpoints and device-local fields. */
 export type RowTable = ReturnType<typeof createRowTable>;
 
-export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable, "retireCollection" | "rekeyed">) {
+export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTable, "retireCollection" | "rekeyed">) {
   const get = db.query<RawRow, [number, string]>(`SELECT ${COLUMNS} FROM rows WHERE collectionId = ? AND id = ?`);
   const statesOf = db.query<{ id: string; state: number }, [number, string]>(
     "SELECT r.id, r.state FROM json_each(?2) w CROSS JOIN rows r ON r.collectionId = ?1 AND r.id = w.value",
   );
   const getByNo = db.query<RawRow & { collectionId: number; id: string }, [number]>(
     `SELECT collectionId, id, ${COLUMNS} FROM rows WHERE no = ?`,
-  );
-  const insert = db.query<null, [number, string, string | null, number, number, Uint8Array, number, number, number]>(
-    "INSERT INTO rows(collectionId, id, doc, state, lamport, change, ops, doc_sum, head_sum) VALUES(?,?,?,?,?,?,?,?,?)",
   );
   const update = db.query<null, [string | null, number, number, Uint8Array, number, number, number, number]>(
     "UPDATE rows SET doc = ?, state = ?, lamport = ?, change = ?, ops = ?, doc_sum = ?, head_sum = ? WHERE no = ?",
@@ -95,6 +92,9 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   const setDoc = db.query<null, [string, number, number]>("UPDATE rows SET doc = ?, doc_sum = ? WHERE no = ?");
   const touch = db.query<null, [number, number, number]>(
     "INSERT OR IGNORE INTO touches(row, lamport, change) VALUES(?,?,?)",
+  );
+  const touchAll = db.query<null, [string, number, number]>(
+    "INSERT OR IGNORE INTO touches(row, lamport, change) SELECT value, ?2, ?3 FROM json_each(?1)",
   );
   const rowsOfObject = db.query<RowKey & { state: number }, [number, string]>(
     `SELECT r.no, r.collectionId, r.id, r.state FROM collections c JOIN rows r ON r.collectionId = c.no WHERE c.objectNo = ? AND c.no <> ${OBJECTS_COLLECTION}
@@ -127,6 +127,7 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
   const dropTouches = db.query<null, [number]>("DELETE FROM touches WHERE row = ?");
   const dropCollection = db.query<null, [number]>("DELETE FROM collections WHERE no = ?");
   const reads = createSoundReads();
+  const inserts = createRowInserts(db);
   const checkpoints = createCheckpointTable(db);
   const locals = createLocalTable(db, reads);
 
@@ -184,20 +185,6 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     }
   };
 
-  const insertRow = (
-    collectionId: number,
-    id: string,
-    doc: string | null,
-    state: RowState,
-    lamport: number,
-    change: Uint8Array,
-    ops: number,
-  ): number => {
-    const headSum = headSumOf(state, lamport, change, ops);
-    return Number(
-      insert.run(collectionId, id, doc, state, lamport, change, ops, docSumOf(doc), headSum).lastInsertRowid,
-    );
-  };
   const updateRow = (
     no: number,
     doc: string | null,
@@ -226,29 +213,25 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
       const row = reads.row(() => getByNo.get(no));
       return row ? { ...toHead(row), collectionId: row.collectionId, id: row.id } : undefined;
     },
-    insert: (
-      collectionId: number,
-      id: string,
-      doc: string | null,
-      state: RowState,
-      lamport: number,
-      change: Uint8Array,
-      ops: number,
-    ): number => insertRow(collectionId, id, doc, state, lamport, change, ops),
-    /** A row that was only touched: nothing counted reached it yet. */
-    insertAbsent: (collectionId: number, id: string): number =>
-      insertRow(collectionId, id, null, ROW_ABSENT, 0, NOTHING, 0),
     update: (no: number, doc: string | null, state: RowState, lamport: number, change: Uint8Array, ops: number) =>
       updateRow(no, doc, state, lamport, change, ops),
     /** The row was judged by a change that left it as it is. */
     moveOrder: ({ no, state, ops }: Pick<RowHead, "no" | "state" | "ops">, lamport: number, change: Uint8Array) =>
       void moveOrder.run(lamport, change, headSumOf(state, lamport, change, ops), no),
     reset(no: number): void {
-      updateRow(no, null, ROW_ABSENT, 0, NOTHING, 0);
+      updateRow(no, null, ROW_ABSENT, 0, NO_CHANGE, 0);
       dropTouches.run(no);
     },
     setDoc: (no: number, doc: string) => void setDoc.run(doc, docSumOf(doc), no),
     touch: (row: number, lamport: number, change: number) => void touch.run(row, lamport, change),
+    /** Notes that a change touches rows. */
+    touchAll(numbers: readonly number[], lamport: number, change: number): void {
+      if (numbers.length === 1) touch.run(numbers[0]!, lamport, change);
+      else if (numbers.length > 0) {
+        db.spend(numbers.length - 1);
+        touchAll.run(JSON.stringify(numbers), lamport, change);
+      }
+    },
     /** The rows of a collection that carry device-local fields. */
     docsWithLocal: (collectionId: number): string[] =>
       reads.docs(() => docsWithLocal.all(collectionId)).map((row) => row.doc),
@@ -259,6 +242,7 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     rowsOfObject: (objectNo: number, objectId: string): (RowKey & { state: number })[] =>
       rowsOfObject.all(objectNo, objectId),
 
+    ...inserts,
     ...checkpoints,
     ...locals,
     ...createRowRestore(db, queryIndexes),

@@ -1,4 +1,5 @@
 import type { Refusal } from "../../protocol/refusals.ts";
+import type { NewRow } from "../../store/row-insert.ts";
 import type { RowTable } from "../../store/row-table.ts";
 import { ROW_LIVE, type RowState } from "../../store/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
@@ -11,7 +12,7 @@ import { collectionOf } from "./datasets.ts";
 import { foldTotally } from "./fold-fault.ts";
 import type { HistoryNotes } from "./history-notes.ts";
 import type { ModifiedStamp } from "./modified-stamp.ts";
-import { ABSENT } from "./record-fold.ts";
+import { ABSENT, type FoldResult } from "./record-fold.ts";
 import type { Refolder } from "./refolder.ts";
 import { foldedState } from "./row-state.ts";
 import type { RowWriter } from "./row-writer.ts";
@@ -35,14 +36,39 @@ export interface FoldOutcome {
 
 /** From so many records on, a change's rows are looked for in one statement. */
 const LOOKED_UP_TOGETHER = 8;
+/** Rows that a change makes are stored after so many at the latest, so that what that takes counts into its slice. */
+const STORED_TOGETHER = 50;
+
+/** A record that the change makes, until its row is there. */
+interface Made {
+  readonly id: string;
+  readonly result: FoldResult;
+  readonly row: NewRow;
+}
+
+/** A record whose row is written. */
+interface Written {
+  readonly id: string;
+  readonly no: number;
+  readonly result: FoldResult;
+  /** The texts that readers saw and see, null where the record is not live. */
+  readonly before: string | null;
+  readonly doc: string | null;
+  readonly opsBefore: number;
+}
 
 /** What the records of one change have in common. */
 interface Folding {
+  readonly collectionId: number;
   readonly outcome: FoldOutcome;
   readonly until: number | undefined;
   readonly envelope: ChangeEnvelope;
   /** States of those that have a row, where they were looked up together. */
   readonly states: ReadonlyMap<string, RowState> | undefined;
+  /** Those made since a row was last written. They are stored together before the next record that has one. */
+  readonly made: Made[];
+  /** Rows that the change touches: noted together once all of them are there. */
+  readonly touched: number[];
 }
 
 interface ChangeFoldDeps {
@@ -64,20 +90,47 @@ export function createChangeFold(deps: ChangeFoldDeps) {
   const { store, registry, writer, refolder, modified, history, envelopeOf, batch } = deps;
   const { rows } = store;
 
-  /** Everything of a change that concerns one record. Answers whether it took effect. */
-  const foldInto = (
-    input: FoldInput,
-    collectionId: number,
-    id: string,
-    parts: readonly Part[],
-    { outcome, until, envelope, states }: Folding,
-  ) => {
+  /** What is done for a record once its row is as the change leaves it. Answers whether the change took effect on it. */
+  const settle = (
+    { change, object, body }: FoldInput,
+    { collectionId, envelope, touched }: Folding,
+    { id, no, result, before, doc, opsBefore }: Written,
+  ): boolean => {
+    touched.push(no);
+    const { effects, state } = result;
+    if (effects.length === 0) return false;
+    const at: OrderKey = { lamport: change.lamport, change: change.id };
+    const ops = opsBefore + result.ops;
+    if (writer.isCheckpointDue(state, opsBefore, ops)) writer.addCheckpoint(no, state, at, ops);
+    const record = { collectionId, object: object.idText, dataset: body.dataset, recordId: id };
+    batch.touch({ ...record, versionId: envelope.version, before, doc, effects, synced: true });
+    return true;
+  };
+
+  /** Stores the rows of records that are new. */
+  const storeMade = (input: FoldInput, folding: Folding): void => {
+    const { made, outcome } = folding;
+    const numbers = rows.insertAll(
+      folding.collectionId,
+      made.map(({ row }) => row),
+    );
+    for (const [index, { id, result, row }] of made.entries()) {
+      const doc = row.state === ROW_LIVE ? row.doc : null;
+      const written: Written = { id, no: numbers[index]!, result, before: null, doc, opsBefore: 0 };
+      if (settle(input, folding, written)) outcome.effective = true;
+    }
+    made.length = 0;
+  };
+
+  /** Everything of a change that concerns one record. */
+  const foldInto = (input: FoldInput, id: string, parts: readonly Part[], folding: Folding): void => {
+    const { collectionId, outcome, until, envelope, states } = folding;
     const { change, object, body, rules } = input;
     const at: OrderKey = { lamport: change.lamport, change: change.id };
     let head = states?.has(id) === false ? undefined : rows.get(collectionId, id);
     if (!change.counts) {
-      rows.touch(head?.no ?? rows.insertAbsent(collectionId, id), change.lamport, change.no);
-      return false;
+      folding.touched.push(head?.no ?? rows.insertAbsent(collectionId, id));
+      return;
     }
     // Not before what is folded: into its middle, or once more, when its bytes were damaged and came again.
     const isPast = head !== undefined && compareOrder(head, at) >= 0;
@@ -85,9 +138,9 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     const isDirty = head !== undefined && refolder.isDirty(head.no);
     if (isLater || isPast || (isDirty && until !== undefined)) {
       const marked = head ?? { no: rows.insertAbsent(collectionId, id), ops: 0 };
-      rows.touch(marked.no, change.lamport, change.no);
+      folding.touched.push(marked.no);
       refolder.mark(marked, at, object, body.dataset);
-      return false;
+      return;
     }
     if (head && isDirty) {
       refolder.complete(head.no);
@@ -98,26 +151,17 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     const result = foldTotally(stored(), stored, id, records, envelope, rules, body.traceIds);
     for (const { part, opIndex, refusal } of result.drops)
       outcome.rejections.push({ recordIndex: parts[part]!.index, recordId: id, opIndex, refusal });
-    const effective = result.effects.length > 0;
-    const opsBefore = head?.ops ?? 0;
-    const ops = opsBefore + result.ops;
-    let no: number;
-    let doc: string | null = null;
-    if (!head) ({ no, shown: doc } = writer.insert(collectionId, id, result.state, at, ops));
-    else {
-      no = head.no;
-      if (effective) doc = writer.update(head, result.state, at, ops);
-      else rows.moveOrder(head, change.lamport, change.id);
+    if (!head) {
+      folding.made.push({ id, result, row: writer.newRow(id, result.state, at, result.ops) });
+      if (folding.made.length === STORED_TOGETHER) storeMade(input, folding);
+      return;
     }
-    rows.touch(no, change.lamport, change.no);
-    if (!effective) return false;
-    if (writer.isCheckpointDue(result.state, opsBefore, ops)) writer.addCheckpoint(no, result.state, at, ops);
-    const before = head?.state === ROW_LIVE ? head.doc : null;
-    const { effects } = result;
-    const { dataset } = body;
-    const record = { collectionId, object: object.idText, dataset, recordId: id, versionId: envelope.version };
-    batch.touch({ ...record, before, doc, effects, synced: true });
-    return true;
+    storeMade(input, folding);
+    const before = head.state === ROW_LIVE ? head.doc : null;
+    let doc: string | null = null;
+    if (result.effects.length > 0) doc = writer.update(head, result.state, at, head.ops + result.ops);
+    else rows.moveOrder(head, change.lamport, change.id);
+    if (settle(input, folding, { id, no: head.no, result, before, doc, opsBefore: head.ops })) outcome.effective = true;
   };
 
   /**
@@ -139,9 +183,11 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     // Most records of a large change are new: one statement says which, instead of one for each.
     const states =
       partsById.size >= LOOKED_UP_TOGETHER ? rows.statesOf(collectionId, [...partsById.keys()]) : undefined;
-    const folding: Folding = { outcome, until, envelope: envelopeOf(input), states };
-    for (const [id, parts] of partsById)
-      if (foldInto(input, collectionId, id, parts, folding)) outcome.effective = true;
+    const envelope = envelopeOf(input);
+    const folding: Folding = { collectionId, outcome, until, envelope, states, made: [], touched: [] };
+    for (const [id, parts] of partsById) foldInto(input, id, parts, folding);
+    storeMade(input, folding);
+    rows.touchAll(folding.touched, change.lamport, change.no);
     outcome.rejections.sort((a, b) => a.recordIndex - b.recordIndex || a.opIndex - b.opIndex);
     const isNewest = change.counts && modified.note(input);
     // Late: what follows it may have been folded before.

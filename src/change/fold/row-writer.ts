@@ -1,5 +1,6 @@
 import type { Json } from "../../protocol/json.ts";
 import type { Checkpoint } from "../../store/checkpoint-table.ts";
+import type { NewRow } from "../../store/row-insert.ts";
 import type { RowTable } from "../../store/row-table.ts";
 import { ROW_ABSENT, ROW_LIVE, ROW_TOMBSTONE, type RowHead, type RowState } from "../../store/row-types.ts";
 import type { OrderKey } from "../graph/order.ts";
@@ -41,11 +42,10 @@ export function createRowWriter(rows: RowTable, checkpointEveryOps = CHECKPOINT_
     /** Answers the text that readers see, or null when the record is not live. */
     update,
 
-    /** The same for a record without a row: one statement. */
-    insert(collectionId: number, id: string, state: RecordState, at: OrderKey, ops: number) {
+    /** A row for a record that has none. */
+    newRow(id: string, state: RecordState, at: OrderKey, ops: number): NewRow {
       const doc = state.kind === "absent" ? null : JSON.stringify(state.doc);
-      const no = rows.insert(collectionId, id, doc, rowStateOf(state), at.lamport, at.change, ops);
-      return { no, shown: state.kind === "live" ? doc : null };
+      return { id, doc, state: rowStateOf(state), lamport: at.lamport, change: at.change, ops };
     },
 
     isCheckpointDue(state: RecordState, opsBefore: number, ops: number): boolean {

@@ -340,10 +340,10 @@ describe("totality", () => {
       const after = forge.write(withRecords(setOf("y", "v", '"y"'))).bytes;
       await one.write("b", "2");
       const { rows } = two.space.engine.store;
-      const insert = rows.insert;
-      rows.insert = (collectionId, id, ...rest) => {
-        if (id === "x") throw new TypeError("nobody thought of this");
-        return insert(collectionId, id, ...rest);
+      const insertAll = rows.insertAll;
+      rows.insertAll = (collectionId, added) => {
+        if (added.some(({ id }) => id === "x")) throw new TypeError("nobody thought of this");
+        return insertAll(collectionId, added);
       };
       const honest = one.changes().at(-1)!.bytes;
       const verdicts = await two.space.engine.ingest([bad, honest, after]);

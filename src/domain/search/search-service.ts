@@ -14,14 +14,14 @@ import {
   type SearchReply,
 } from "../../protocol/search.ts";
 import { ChildLost, createChildClient } from "../../search/child-process.ts";
-import { INDEX_CHILD } from "../../search/index-child.ts";
-import type {
-  IndexAnswer,
-  IndexPlace,
-  IndexReport,
-  IndexRequest,
-  IndexState,
-  VectorSide,
+import {
+  INDEX_CHILD,
+  type IndexAnswer,
+  type IndexPlace,
+  type IndexReport,
+  type IndexRequest,
+  type IndexState,
+  type VectorSide,
 } from "../../search/index-protocol.ts";
 import { isScope, readSearchConfig } from "../../search/search-config.ts";
 import type { PackedVector } from "../../store/search/vector-table.ts";

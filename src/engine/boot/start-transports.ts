@@ -15,8 +15,6 @@ import type { EventRelay } from "../../sync/event-relay.ts";
 import { createLanEvents, createNetworkEvents } from "../../sync/event-transports.ts";
 import type { createChunkServer } from "../../sync/file/lan-chunks.ts";
 import type { InboxMessages } from "../../sync/inbox/inbox-messages.ts";
-import { createLanSync } from "../../sync/lan/lan-sync.ts";
-import { startLinkManager } from "../../sync/lan/link-manager.ts";
 import type { PeerLink } from "../../sync/lan/peer-link.ts";
 import { watchForCopies } from "../../sync/network/copy-watch.ts";
 import type { SpaceHints } from "../../sync/network/hint-follower.ts";
@@ -162,6 +160,10 @@ interface Lan {
 
 async function startLan(deps: TransportsDeps): Promise<Lan> {
   const { sync, account, log, config, linkKeys, inboxMessages } = deps;
+  const [{ createLanSync }, { startLinkManager }] = await Promise.all([
+    import("../../sync/lan/lan-sync.ts"),
+    import("../../sync/lan/link-manager.ts"),
+  ]);
   const met = Promise.withResolvers<boolean>();
   const own = deriveAccountSecret(account.seed, "p2p");
   const inboxes = () => [account.signer.publicKey, ...inboxMessages.receivers()].map(inboxLinkKeyOf);

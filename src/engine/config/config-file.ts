@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { existsSync, readFileSync } from "node:fs";
 import type { Document, LineCounter, Node, ParsedNode, YAMLMap } from "yaml";
 import { StartRefusal } from "../start-refusal.ts";
 import { SETTING_KEYS, type SettingKey } from "./config-keys.ts";
@@ -17,7 +17,7 @@ export interface FileEntry {
  * (StartRefusal naming file and line) text that is not YAML, unknown keys, and keys given twice.
  */
 export async function readConfigFile(file: string): Promise<Map<string, FileEntry> | undefined> {
-  const text = await readText(file);
+  const text = readText(file);
   if (text === undefined) return undefined;
   const yaml = await import("yaml");
   const lines = new yaml.LineCounter();
@@ -27,10 +27,12 @@ export async function readConfigFile(file: string): Promise<Map<string, FileEntr
   return new FileReader(yaml, file, document, lines).read();
 }
 
-async function readText(file: string): Promise<string | undefined> {
+function readText(file: string): string | undefined {
+  // Most places have no file, and the first error that is made costs 2 ms: its stack is read from the source map.
+  if (!existsSync(file)) return undefined;
   let bytes: Buffer;
   try {
-    bytes = await readFile(file);
+    bytes = readFileSync(file);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
