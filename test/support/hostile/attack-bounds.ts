@@ -8,6 +8,8 @@ interface AttackBounds {
   readonly processorS: number;
   /** Statements and rows of databases in one turn of the loop; infinite where the table has none. */
   readonly turnWork: number;
+  /** Seconds of a processor that a turn of a server's loop takes; infinite where the table has none. */
+  readonly turnS: number;
 }
 
 const TABLE = resolve(import.meta.dir, "../../../docs/security.md");
@@ -17,7 +19,8 @@ export function boundsOf(by: string): AttackBounds {
   const line = readFileSync(TABLE, "utf8")
     .split("\n")
     .find((text) => text.startsWith(`| ${by} |`));
-  const [diskMiB, memoryMiB, processorS, turnWork] = line?.split("|").slice(2, 6).map(Number) ?? [];
+  const [diskMiB, memoryMiB, processorS, turnWork, turnS] = line?.split("|").slice(2, 7).map(Number) ?? [];
   if (!diskMiB || !memoryMiB || !processorS) throw new Error(`docs/security.md does not say what ${by} may cost`);
-  return { diskMiB, memoryMiB, processorS, turnWork: turnWork || Number.POSITIVE_INFINITY };
+  const orNone = (bound: number | undefined) => bound || Number.POSITIVE_INFINITY;
+  return { diskMiB, memoryMiB, processorS, turnWork: orNone(turnWork), turnS: orNone(turnS) };
 }
