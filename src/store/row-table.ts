@@ -193,8 +193,10 @@ export function createRowTable(db: Database, queryIndexes: Pick<QueryIndexTable,
     change: Uint8Array,
     ops: number,
   ): number => {
-    const sums = [docSumOf(doc), headSumOf(state, lamport, change, ops)] as const;
-    return Number(insert.run(collectionId, id, doc, state, lamport, change, ops, ...sums).lastInsertRowid);
+    const headSum = headSumOf(state, lamport, change, ops);
+    return Number(
+      insert.run(collectionId, id, doc, state, lamport, change, ops, docSumOf(doc), headSum).lastInsertRowid,
+    );
   };
   const updateRow = (
     no: number,

@@ -1,7 +1,8 @@
 import type { Refusal } from "../../protocol/refusals.ts";
 import type { RowTable } from "../../store/row-table.ts";
-import { ROW_LIVE } from "../../store/row-types.ts";
+import { ROW_LIVE, type RowState } from "../../store/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { ChangeEnvelope } from "../codec/dataset-rules.ts";
 import { compareOrder, type OrderKey } from "../graph/order.ts";
 import type { RulesRegistry } from "../ports.ts";
 import { type createEnvelopes, type FoldInput, finalRecordIds, type Part, partsByRecord } from "./change-parts.ts";
@@ -32,6 +33,18 @@ export interface FoldOutcome {
   defined?: readonly string[];
 }
 
+/** From so many records on, a change's rows are looked for in one statement. */
+const LOOKED_UP_TOGETHER = 8;
+
+/** What the records of one change have in common. */
+interface Folding {
+  readonly outcome: FoldOutcome;
+  readonly until: number | undefined;
+  readonly envelope: ChangeEnvelope;
+  /** States of those that have a row, where they were looked up together. */
+  readonly states: ReadonlyMap<string, RowState> | undefined;
+}
+
 interface ChangeFoldDeps {
   store: Pick<SpaceStore, "datasetNo"> & { rows: RowTable };
   registry: RulesRegistry;
@@ -57,11 +70,11 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     collectionId: number,
     id: string,
     parts: readonly Part[],
-    { outcome, until }: { outcome: FoldOutcome; until: number | undefined },
+    { outcome, until, envelope, states }: Folding,
   ) => {
     const { change, object, body, rules } = input;
     const at: OrderKey = { lamport: change.lamport, change: change.id };
-    let head = rows.get(collectionId, id);
+    let head = states?.has(id) === false ? undefined : rows.get(collectionId, id);
     if (!change.counts) {
       rows.touch(head?.no ?? rows.insertAbsent(collectionId, id), change.lamport, change.no);
       return false;
@@ -80,7 +93,6 @@ export function createChangeFold(deps: ChangeFoldDeps) {
       refolder.complete(head.no);
       head = rows.get(collectionId, id);
     }
-    const envelope = envelopeOf(input);
     const stored = () => (head ? foldedState(rows, head) : ABSENT);
     const records = parts.map(({ record }) => record);
     const result = foldTotally(stored(), stored, id, records, envelope, rules, body.traceIds);
@@ -123,8 +135,13 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     const refuse = (recordIndex: number, refusal: Refusal): void => {
       outcome.rejections.push({ recordIndex, recordId: outcome.recordIds[recordIndex]!, opIndex: -1, refusal });
     };
-    for (const [id, parts] of partsByRecord(input, outcome.recordIds, refuse))
-      if (foldInto(input, collectionId, id, parts, { outcome, until })) outcome.effective = true;
+    const partsById = partsByRecord(input, outcome.recordIds, refuse);
+    // Most records of a large change are new: one statement says which, instead of one for each.
+    const states =
+      partsById.size >= LOOKED_UP_TOGETHER ? rows.statesOf(collectionId, [...partsById.keys()]) : undefined;
+    const folding: Folding = { outcome, until, envelope: envelopeOf(input), states };
+    for (const [id, parts] of partsById)
+      if (foldInto(input, collectionId, id, parts, folding)) outcome.effective = true;
     outcome.rejections.sort((a, b) => a.recordIndex - b.recordIndex || a.opIndex - b.opIndex);
     const isNewest = change.counts && modified.note(input);
     // Late: what follows it may have been folded before.

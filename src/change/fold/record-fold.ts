@@ -128,15 +128,17 @@ function applyOps(
   for (const [opIndex, op] of part.ops.entries()) {
     const drop = (why: Refusal) => void drops.push({ opIndex, refusal: why });
     if (op.path !== "") {
-      const why = pathFault(op.path) ?? write(doc, op, creating, folding, effects);
+      const segments = segmentsOf(op.path);
+      const why = pathFault(op.path, segments) ?? write(doc, segments, op, creating, folding, effects);
       if (why) drop(why);
     } else if ((op.type !== "$set" && op.type !== "$unset") || !isJsonObject(op.value)) drop(refusal("op.needs_paths"));
     else
       for (const path of Object.keys(op.value)) {
         if (path === "id") continue;
-        const fault = pathFault(path);
+        const segments = segmentsOf(path);
+        const fault = pathFault(path, segments);
         const single: RecordOp = { type: op.type, path, value: op.value[path]! };
-        const why = fault ? { ...fault, at: path } : write(doc, single, creating, folding, effects);
+        const why = fault ? { ...fault, at: path } : write(doc, segments, single, creating, folding, effects);
         if (why) drop(why);
       }
   }
@@ -156,12 +158,12 @@ function applyOps(
 /** Writes to one field and notes it in the version tree; answers why it is refused, in which case nothing is touched. */
 function write(
   doc: JsonObject,
+  segments: string[],
   op: RecordOp,
   creating: boolean,
   { rules, envelope, sets, watch }: Folding,
   effects: Effect[],
 ): Refusal | undefined {
-  const segments = segmentsOf(op.path);
   const fault = rules.refuseOp?.(doc, segments, op, creating, envelope);
   if (fault) return fault;
   const written = rules.rewriteOp?.(segments, op, envelope) ?? op;

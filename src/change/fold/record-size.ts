@@ -3,7 +3,6 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { RecordChange, RecordOp } from "../codec/change-body.ts";
 import type { GrownSets } from "./apply-op.ts";
-import { segmentsOf } from "./field-path.ts";
 import type { VersionTree } from "./version-tree.ts";
 
 const LIMIT_BYTES = LIMITS.recordBytes;
@@ -57,7 +56,13 @@ function tracesAtMost(traceIds: readonly string[] | undefined): number {
 
 /** In the record and in its version tree. */
 function pathAtMost(path: string): number {
-  return 2 * ESCAPED_UNIT_BYTES * path.length + VERSION_LEVEL_BYTES * segmentsOf(path).length;
+  return 2 * ESCAPED_UNIT_BYTES * path.length + VERSION_LEVEL_BYTES * levelsOf(path);
+}
+
+function levelsOf(path: string): number {
+  let levels = 1;
+  for (let dot = path.indexOf("."); dot !== -1; dot = path.indexOf(".", dot + 1)) levels++;
+  return levels;
 }
 
 function valueAtMost(value: Json): number {
