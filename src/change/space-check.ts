@@ -2,15 +2,26 @@ import type { StoredChange } from "../store/change-table.ts";
 import { OBJECTS_COLLECTION } from "../store/row-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { decodeCheckedChange, isDerivedRoot } from "./codec/change-codec.ts";
+import type { DerivedCheck } from "./derived-check.ts";
 import type { DamagedChanges } from "./graph/damaged-changes.ts";
 import type { ObjectCache } from "./graph/object-cache.ts";
+import type { ObjectCheck } from "./object-check.ts";
 import type { OnRepair } from "./ports.ts";
 
 /** How many of them are looked at before the time is. */
 const PAGE = 50;
 
-/** What is looked at, in this order: rows are made anew of changes that were found good. */
-const PARTS = ["changes", "rows", "checkpoints", "locals"] as const;
+/** What is looked at, in this order: what follows from changes is made anew of those that were found good. */
+const PARTS = ["changes", "collections", "objects", "derived", "rows", "checkpoints", "locals"] as const;
+
+/** A step ends after this, even in the middle of a page: a body may say much. */
+const STEP_MS = 2;
+
+interface Place {
+  readonly objectNo: number;
+  readonly datasetNo: number;
+}
+const isSamePlace = (a: Place, b: Place): boolean => a.objectNo === b.objectNo && a.datasetNo === b.datasetNo;
 
 /** How far a pass over a space has come: behind which number of which part. */
 export interface CheckPlace {
@@ -18,13 +29,18 @@ export interface CheckPlace {
   readonly after: number;
 }
 
+/** When this begins, what the tables point to is sound, so that those that point elsewhere can be told. */
+export const POINTERS_BEFORE: CheckPlace["part"] = "objects";
+
 export const CHECK_BEGIN: CheckPlace = { part: "changes", after: 0 };
 
 interface SpaceCheckDeps {
-  store: Pick<SpaceStore, "changes" | "rows" | "queryIndexes" | "schema">;
+  store: Pick<SpaceStore, "changes" | "rows" | "derived" | "queryIndexes" | "schema">;
   objects: Pick<ObjectCache, "byId" | "byNo">;
   damaged: DamagedChanges;
   onRepair: OnRepair;
+  checkObject: ObjectCheck;
+  checkDerived: DerivedCheck;
   /** Folds everything of an object anew, soon. */
   rebuild(objectNo: number): void;
 }
@@ -33,8 +49,8 @@ interface SpaceCheckDeps {
  * Goes over what is stored and repairs what the disk changed, whether anybody reads it or not. A step is a page; between two,
  * others write.
  */
-export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild }: SpaceCheckDeps) {
-  const { changes, rows, queryIndexes, schema } = store;
+export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, ...deps }: SpaceCheckDeps) {
+  const { changes, rows, derived, queryIndexes, schema } = store;
 
   /** What stands beside a change's bytes must be what they say, for the fold goes by that. */
   const checkColumns = (stored: StoredChange): void => {
@@ -60,10 +76,41 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild }:
     });
   };
 
+  /** A collection is where the changes of its rows belong. Where all of them say that it is another, it is made that. */
+  const checkCollection = (after: number): number | undefined => {
+    const found = derived.collectionAfter(after);
+    if (!found) return undefined;
+    const { no } = found;
+    const places = no === OBJECTS_COLLECTION ? [] : derived.touchedFrom(no);
+    const [place] = places;
+    if (!place || places.some((each) => isSamePlace(each, found))) return no;
+    if (derived.moveCollection(no, place.objectNo, place.datasetNo)) {
+      rows.forgetCollections();
+      onRepair("a collection was damaged on the disk: its rows say again which it is", { collection: no });
+      return no;
+    }
+    // Its place was taken meanwhile: its rows move there, some a step.
+    const [first, ...others] = derived.someRows(no);
+    if (first === undefined) return no;
+    for (const row of [first, ...others]) rows.repair(row);
+    return derived.someRows(no)[0] === first ? no : after;
+  };
+
   const pages: Record<CheckPlace["part"], (after: number) => number | undefined> = {
     changes(after) {
       const page = changes.after(after, PAGE);
       for (const stored of page) if (!damaged.setAside(stored)) checkColumns(stored);
+      return page.length < PAGE ? undefined : page.at(-1)?.no;
+    },
+    collections: checkCollection,
+    objects: deps.checkObject,
+    derived(after) {
+      const page = changes.after(after, PAGE);
+      const until = performance.now() + STEP_MS;
+      for (const stored of page) {
+        deps.checkDerived(stored);
+        if (performance.now() > until) return stored.no;
+      }
       return page.length < PAGE ? undefined : page.at(-1)?.no;
     },
     rows(after) {

@@ -11,6 +11,7 @@ import { encodeDerivedRoot } from "./codec/change-codec.ts";
 import type { ChangeEnvelope } from "./codec/dataset-rules.ts";
 import { parseVersion, writerName } from "./codec/version.ts";
 import { createCommits } from "./commit.ts";
+import { createDerivedCheck } from "./derived-check.ts";
 import type { ReplayInput } from "./fold/change-parts.ts";
 import { createVerdicts } from "./fold/change-verdicts.ts";
 import { createOpenBatch } from "./fold/commit-batch.ts";
@@ -30,6 +31,8 @@ import { DEFAULT_PARK_QUOTA, type ParkQuota } from "./intake/set-aside.ts";
 import { createUnblocked } from "./intake/unblocked.ts";
 import { createLocalVersions } from "./local-version.ts";
 import { createLocalWriter } from "./local-writer.ts";
+import { createMending } from "./mending.ts";
+import { createObjectCheck } from "./object-check.ts";
 import type { AclConsequences, AclView, KeyRing, OnRepair, RulesRegistry } from "./ports.ts";
 import { createReactions } from "./reactions.ts";
 import { createSpaceCheck } from "./space-check.ts";
@@ -153,6 +156,16 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   });
   const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, unblocked, writer };
   const { queue, erasure, onCommit, refolded } = createCommits({ ...committing, onFailure });
+  const { soon, ...mending } = createMending({ queue, store, log, onRepair, onFailure });
+  const checkObject = createObjectCheck({ store, objects, projection, deletions, onRepair, soon });
+  const checkDerived = createDerivedCheck({
+    ...judged,
+    verdicts,
+    keepsHistory: deps.keepsHistory !== false,
+    foldLater: ingest.foldLater,
+    onRepair,
+    soon,
+  });
   const intake = createChangeIntake({ queue, ingest, unblocked, checker: deps.checker, onFailure });
   const given = { store, objects, records, writer, projection, batch, unblocked, localVersion };
   retryLaterVersions();
@@ -232,8 +245,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       return numbers.length;
     },
 
+    ...mending,
+
     /** Looks at a page of what is stored, and repairs what the disk changed. Answers where the next page begins. */
-    check: createSpaceCheck({ store, objects, damaged, onRepair, rebuild }),
+    check: createSpaceCheck({ store, objects, damaged, onRepair, rebuild, checkObject, checkDerived }),
 
     tearDownDeleted: () => deletions.tearDown(queue),
     /** Drops the content of what was deleted long ago. Answers how many changes. To be called daily. */
@@ -294,12 +309,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   };
 
   function rebuild(no: number): void {
-    queue
-      .enqueue(() => {
-        const found = objects.byNo(no);
-        if (found && !found.deleted) projection.rebuildObject(found);
-      }, "background")
-      .catch((error: unknown) => onFailure?.(error));
+    soon(() => {
+      const found = objects.byNo(no);
+      if (found && !found.deleted) projection.rebuildObject(found);
+    });
   }
 
   /** This version may be able to read what an earlier one could not. */

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
-import { CHECK_BEGIN, type CheckPlace } from "../change/space-check.ts";
+import { CHECK_BEGIN, type CheckPlace, POINTERS_BEFORE } from "../change/space-check.ts";
 import { sha256 } from "../crypto/hash.ts";
 import type { ReaderPool } from "../query/readers/reader-pool.ts";
 import type { Space } from "../space/space.ts";
@@ -30,7 +30,7 @@ interface SpaceChecksDeps {
   use(spaceId: SpaceId, run: (space: Space) => Promise<void>): Promise<void>;
   /** Checks the search index of a space. */
   checkIndex(spaceId: SpaceId): Promise<void>;
-  account: Pick<AccountStore, "checkedMs" | "setCheckedMs">;
+  account: Pick<AccountStore, "checkedMs" | "setCheckedMs" | "mend">;
   readers: Pick<ReaderPool, "run">;
   clock: Clock;
   log: Log;
@@ -59,6 +59,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
   let running = Promise.resolve();
 
   const pass = async (): Promise<void> => {
+    await account.mend();
     for (const spaceId of deps.ids()) {
       if (isStopped()) return;
       const checkedMs = account.checkedMs(spaceId);
@@ -85,6 +86,16 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     await checkCounts(space);
   };
 
+  /** Finds rows that point to nothing, sums that are wrong, and copies that differ. */
+  const checkPointers = async ({ engine }: Space): Promise<void> => {
+    const { path, derived, keptDifferences } = engine.store;
+    if (isStopped() || engine.closing()) return;
+    const found = await readers.run(path, { kind: "search", statements: derived.searches });
+    if (derived.isFound(found) && !engine.closing()) await engine.mendFound(found);
+    const differing = await readers.run(path, { kind: "search", statements: keptDifferences });
+    if (differing.some((rows) => rows.length > 0) && !engine.closing()) await engine.mendKept();
+  };
+
   /** Repairs damaged ACL records from the log that is held in memory. */
   const mendRecords = ({ id, acl, engine }: Space): void => {
     const held = acl.records();
@@ -100,13 +111,16 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
   };
 
   /** Checks changes and what follows from them, a slice at a time. */
-  const checkRows = async ({ engine }: Space): Promise<void> => {
+  const checkRows = async (space: Space): Promise<void> => {
+    const { engine } = space;
     const { store } = engine;
     let notedMs = performance.now();
     let place: CheckPlace | undefined = placeIn(store.meta(PLACE_KEY));
     while (place && !isStopped() && !engine.closing()) {
       const begun = performance.now();
-      while (place && performance.now() - begun < SLICE_MS) place = engine.check(place);
+      const { part }: CheckPlace = place;
+      while (place && performance.now() - begun < SLICE_MS && place.part === part) place = engine.check(place);
+      if (place?.part === POINTERS_BEFORE && place.part !== part) await checkPointers(space);
       if (place && begun - notedMs > NOTE_MS) {
         notedMs = begun;
         await note(engine, place);
@@ -127,7 +141,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     const look = () => readers.run(store.path, { kind: "tableCheck", table });
     const faults = await look();
     if (faults.length === 0 || engine.closing()) return;
-    store.reindex(table);
+    await store.reindex(table);
     const left = await look();
     const facts = { spaceId: id, table, faults: left.length > 0 ? left : faults };
     if (left.length === 0)

@@ -17,6 +17,7 @@ import {
   TopicsListBody,
 } from "../protocol/push-node.ts";
 import { strict } from "../protocol/schema.ts";
+import { storageFault } from "../protocol/storage-fault.ts";
 import type { createAccountProof } from "./account-proof.ts";
 import type { NodeLimits } from "./node-config.ts";
 import { Refusal } from "./refusal.ts";
@@ -31,6 +32,9 @@ interface AppDeps {
   /** Requests come through a proxy that appends the sender's address to X-Forwarded-For. */
   readonly behindProxy: boolean;
 }
+
+/** When to come again where another program has the node's file locked. */
+const LOCKED_RETRY_MS = 1_000;
 
 type Handler = (account: string, body: unknown, address: string) => Promise<unknown>;
 interface NodeRoute {
@@ -94,6 +98,10 @@ export function createNodeApp(deps: AppDeps) {
         return await answer(request, address);
       } catch (error) {
         if (error instanceof Refusal) return error.toResponse();
+        if (storageFault(error)?.code === "server.unavailable") {
+          log.warn("a request could not be done: another program has the node's file locked", { err: error });
+          return new Refusal("push.unavailable", undefined, LOCKED_RETRY_MS).toResponse();
+        }
         log.error("a request failed inside the node", { err: error });
         return new Refusal("push.internal").toResponse();
       }

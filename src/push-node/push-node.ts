@@ -5,6 +5,7 @@ import { createLog, stderrOutput } from "../base/log-writer.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import { createSigner } from "../crypto/sign.ts";
+import { storageFault } from "../protocol/storage-fault.ts";
 import { createNodeCalls } from "../push-link/node-calls.ts";
 import { createAccountProof } from "./account-proof.ts";
 import { createApns } from "./apns.ts";
@@ -108,9 +109,19 @@ function listen(config: NodeConfig, fetch: (request: Request, address: string) =
 }
 
 async function openState({ state }: NodeConfig): Promise<PushState> {
-  if (state.file !== undefined) return createSqliteState(state.file);
+  if (state.file !== undefined) return openFile(state.file);
   const { createNatsState } = await import("./nats-state.ts");
   return createNatsState(state.nats!);
+}
+
+async function openFile(file: string): Promise<PushState> {
+  try {
+    return await createSqliteState(file);
+  } catch (error) {
+    const fault = storageFault(error);
+    if (fault) throw new NodeConfigError(`${file}: ${fault.message}`);
+    throw error;
+  }
 }
 
 /** Chooses the provider for each platform: the one whose credentials are here, else the upstream node. */

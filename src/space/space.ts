@@ -2,6 +2,7 @@ import { existsSync, renameSync, rmSync } from "node:fs";
 import { createAclService } from "../acl/acl-service.ts";
 import { createKeyRing } from "../acl/key-ring.ts";
 import { type AclLog, openAclLog } from "../acl/log/acl-log.ts";
+import { judgingAclLog, putSnapshot } from "../acl/log/stored-log.ts";
 import { makeEpoch, READ_KEY_BYTES } from "../acl/record/epoch.ts";
 import { decodeSpaceHeader, encodeSpaceHeader, SPACE_TYPE, type SpaceHeader } from "../acl/record/space-header.ts";
 import { derivedReadKey } from "../acl/record/space-keys.ts";
@@ -9,8 +10,10 @@ import { bytesToUtf8, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
+import { inSlices } from "../base/slices.ts";
 import type { ChangeChecker } from "../change/intake/change-checker.ts";
 import type { ParkQuota } from "../change/intake/set-aside.ts";
+import { KEPT_MENDED } from "../change/mending.ts";
 import type { OnRepair, RulesRegistry } from "../change/ports.ts";
 import { type ChangeEngine, createChangeEngine, WRITER_KEY } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
@@ -102,6 +105,7 @@ export interface OpenSpaceDeps {
 export function openSpace(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
   const store = openSpaceStore(path, { copying: deps.walCopying });
   try {
+    mendForOpening(store, deps);
     return assemble(store, spaceId, deps);
   } catch (error) {
     store.close();
@@ -109,12 +113,36 @@ export function openSpace(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): 
   }
 }
 
-function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
+/**
+ * The same; a long ACL log whose snapshot is gone or damaged is judged in slices first, so that other spaces go on meanwhile.
+ */
+export async function openSpaceInSlices(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): Promise<Space> {
+  const store = openSpaceStore(path, { copying: deps.walCopying });
+  try {
+    mendForOpening(store, deps);
+    const snapshot = await inSlices(judgingAclLog(store, headerOf(store, spaceId)));
+    if (snapshot) putSnapshot(store, snapshot);
+    return assemble(store, spaceId, deps);
+  } catch (error) {
+    store.close();
+    throw error;
+  }
+}
+
+function mendForOpening(store: SpaceStore, { onRepair }: OpenSpaceDeps): void {
+  const tables = store.mendForOpening();
+  if (tables.length > 0) onRepair?.(KEPT_MENDED, { tables });
+}
+
+function headerOf(store: SpaceStore, spaceId: SpaceId): SpaceHeader {
   const headerBytes = store.meta(HEADER_KEY);
   const encoded = headerBytes && decodeSpaceHeader(headerBytes);
-  if (!encoded || encoded.spaceId !== spaceId)
-    throw new StoredFileError("damaged", `${store.path} is not the space ${spaceId}`);
-  const { header } = encoded;
+  if (encoded?.spaceId === spaceId) return encoded.header;
+  throw new StoredFileError("damaged", `${store.path} is not the space ${spaceId}`);
+}
+
+function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
+  const header = headerOf(store, spaceId);
   const { account, clock } = deps;
   const acl = openAclLog(store, header, clock);
   bindWriter(store, account);
@@ -154,7 +182,13 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     signer: account.signer,
     role: () => acl.permission(account.signer.publicKey),
   };
-  return { ...parts, header, headerBytes, replica: openReplica(parts), close: () => opened.close() };
+  return {
+    ...parts,
+    header,
+    headerBytes: store.meta(HEADER_KEY)!,
+    replica: openReplica(parts),
+    close: () => opened.close(),
+  };
 }
 
 /** This makes the next opening quick; the space is in use meanwhile. */

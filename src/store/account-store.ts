@@ -1,5 +1,19 @@
-import { type Migration, openDatabase } from "./database.ts";
+import { type Migration, namingFile, openDatabase } from "./database.ts";
+import { type KeptRepair, keepThrice, mendKept } from "./kept-thrice.ts";
+import type { OwnDatabase } from "./own-database.ts";
 import { createWaitingWrites } from "./waiting-writes.ts";
+
+const KEPT = [
+  "meta",
+  "intents",
+  "local_spaces",
+  "space_members",
+  "profiles",
+  "farewells",
+  "space_claims",
+  "space_checks",
+  "pending_spaces",
+].map((table) => ({ table }));
 
 /** What of an account is this device's own: intents of what spans databases, and which spaces were closed in order. */
 const MIGRATIONS: readonly Migration[] = [
@@ -52,6 +66,9 @@ const MIGRATIONS: readonly Migration[] = [
       DROP TABLE unordered;
     `);
   },
+  (db) => {
+    for (const kept of KEPT) keepThrice(db, kept);
+  },
 ];
 
 /**
@@ -59,7 +76,7 @@ const MIGRATIONS: readonly Migration[] = [
  * account and of strangers each. Of too many the first half and the last are kept, or shown: neither what came before a
  * flood nor what comes after it gives way.
  */
-export interface PendingBounds {
+interface PendingBounds {
   readonly kept: number;
   readonly shown: number;
 }
@@ -74,17 +91,34 @@ export interface SpaceClaim {
   readonly sinceMs: number;
 }
 
+interface AccountStoreOptions {
+  onFault(error: unknown): void;
+  /** Told of tables that the disk changed, as they are set right: when the store is opened, and by `mend`. */
+  onRepair?(repairs: readonly KeptRepair[]): void;
+  pending: PendingBounds;
+}
+
+/** Nothing is read before the copies agree. Throws as `openDatabase` does. */
+function openSound(path: string, onRepair: AccountStoreOptions["onRepair"]): OwnDatabase {
+  const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
+  try {
+    const repairs = mendKept(db, KEPT);
+    if (repairs.length > 0) onRepair?.(repairs);
+    return db;
+  } catch (error) {
+    db.close();
+    throw namingFile(path, error);
+  }
+}
+
 export type AccountStore = ReturnType<typeof openAccountStore>;
 
 /**
  * Who asks for something waits for its write, and may be refused; what nobody waits for is done in time, however long another
  * program has the file locked, and `onFault` hears where it could not be. Reads see what was written.
  */
-export function openAccountStore(
-  path: string,
-  { onFault, pending: { kept, shown } }: { onFault(error: unknown): void; pending: PendingBounds },
-) {
-  const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
+export function openAccountStore(path: string, { onFault, onRepair, pending: { kept, shown } }: AccountStoreOptions) {
+  const db = openSound(path, onRepair);
   const { write, writeInTime, close } = createWaitingWrites(db, { whose: "the account's" });
   const inTime = (run: () => unknown): void => void writeInTime(run).catch(onFault);
   const putIntent = db.query<null, [string, Uint8Array]>(
@@ -241,6 +275,13 @@ export function openAccountStore(
         forgetSpace.run(spaceId);
         forgetCheck.run(spaceId);
       }),
+    /** Sets right what the disk changed since it was opened. */
+    async mend(): Promise<void> {
+      const repairs = await writeInTime(() => mendKept(db, KEPT));
+      if (repairs.length === 0) return;
+      onRepair?.(repairs);
+      shownIds = findShown();
+    },
     async close(): Promise<void> {
       await close();
       db.close();

@@ -274,6 +274,10 @@ export function createChangeTable(db: Database) {
       const row = writerBy.get(author, id);
       return row ? toWriter(row) : undefined;
     },
+    findWriterByNo(no: number): WriterRow | undefined {
+      const row = writerByNo.get(no);
+      return row ? toWriter(row) : undefined;
+    },
     /** The writer that a stored change names. */
     writerByNo(no: number): WriterRow {
       const row = writerByNo.get(no);

@@ -1,8 +1,20 @@
 /** Entry of the checkpointer: copies what a write-ahead log holds into its database, on a thread of its own. */
 import { Database } from "bun:sqlite";
+import { LOCKED_WAIT_MS } from "./locked-database.ts";
 import type { CheckpointReply, CheckpointRequest, LogPosition } from "./wal-checkpointer.ts";
 
 declare const self: Worker;
+
+/** Waits as long for the writer as that waits for others. */
+function reindex(path: string, table: string): void {
+  const db = new Database(path, { readwrite: true, create: false });
+  try {
+    db.exec(`PRAGMA busy_timeout = ${LOCKED_WAIT_MS}; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF;`);
+    db.exec(`REINDEX ${table}`);
+  } finally {
+    db.close();
+  }
+}
 
 /**
  * Copies as far as readers allow, without waiting for anybody. SQLite syncs the log before it writes to the database, and the
@@ -22,7 +34,9 @@ function checkpoint(path: string): LogPosition {
 self.onmessage = (event: MessageEvent<CheckpointRequest>) => {
   let reply: CheckpointReply;
   try {
-    reply = { position: checkpoint(event.data.path) };
+    const { path, reindex: table } = event.data;
+    if (table !== undefined) reindex(path, table);
+    reply = table === undefined ? { position: checkpoint(path) } : {};
   } catch (error) {
     reply = { fault: error instanceof Error ? error.message : String(error) };
   }

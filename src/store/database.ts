@@ -70,6 +70,8 @@ export function openDatabase(path: string, options: OpenOptions): OwnDatabase {
       PRAGMA wal_autocheckpoint = 4000;
       PRAGMA journal_size_limit = 67108864;
       PRAGMA trusted_schema = OFF;
+      -- Triggers that keep copies of a row hear of rows that a REPLACE takes away.
+      PRAGMA recursive_triggers = ON;
     `);
     migrate(db, path, options);
     if (options.migrations.length > 0) {

@@ -12,11 +12,14 @@ export function isLocked(error: unknown): boolean {
 }
 
 /** Opens what another program may have locked for a moment: tried again, off the loop, for as long as writes are. */
-export async function openingPatiently<T>(open: () => T, { lockedWaitMs = LOCKED_WAIT_MS } = {}): Promise<T> {
+export async function openingPatiently<T>(
+  open: () => T | Promise<T>,
+  { lockedWaitMs = LOCKED_WAIT_MS } = {},
+): Promise<T> {
   const untilMs = performance.now() + lockedWaitMs;
   for (;;) {
     try {
-      return open();
+      return await open();
     } catch (error) {
       if (!isLocked(error) || performance.now() >= untilMs) throw error;
       await Bun.sleep(LOCKED_RETRY_MS);

@@ -1,4 +1,6 @@
-import { type Migration, openDatabase } from "./database.ts";
+import { type Migration, namingFile, openDatabase } from "./database.ts";
+import type { OwnDatabase } from "./own-database.ts";
+import { createWaitingWrites } from "./waiting-writes.ts";
 
 /** What a push node keeps: tokens, topics and deliveries that are under way. No column holds a name or content. */
 const MIGRATIONS: readonly Migration[] = [
@@ -22,15 +24,25 @@ const MIGRATIONS: readonly Migration[] = [
   },
 ];
 
-/** How long a statement waits for a program that has the file locked for a moment. */
-const BUSY_MS = 1_000;
-
-/** Rows are JSON texts; what is looked up by stands beside them. */
-export function openPushNodeStore(path: string) {
+/** What follows from leases of a process that is gone is undone: this one alone uses the file. */
+function openSound(path: string): OwnDatabase {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
-  db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
-  // Leases of a process that is gone: this one alone uses the file.
-  db.exec("UPDATE deliveries SET due_ms = json_extract(row, '$.dueMs')");
+  try {
+    db.exec("UPDATE deliveries SET due_ms = json_extract(row, '$.dueMs')");
+    return db;
+  } catch (error) {
+    db.close();
+    throw namingFile(path, error);
+  }
+}
+
+/**
+ * Rows are JSON texts; what is looked up by stands beside them. Who asks for a write waits for it, off the loop while another
+ * program has the file locked. Throws as `openDatabase` does, also where the file is locked.
+ */
+export function openPushNodeStore(path: string) {
+  const db = openSound(path);
+  const { write, close } = createWaitingWrites(db, { whose: "the push node's" });
   const meta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>("INSERT OR IGNORE INTO meta(key, value) VALUES(?, ?)");
   const dropToken = db.query<null, [string]>("DELETE FROM devices WHERE token = ?");
@@ -73,48 +85,60 @@ export function openPushNodeStore(path: string) {
 
   return {
     /** Returns the value under a key; stores and returns the given value when there was none. */
-    metaOr(key: string, value: Uint8Array): Uint8Array {
-      putMeta.run(key, value);
-      return meta.get(key)!.value;
-    },
-    putDevice: db.transaction((account: string, name: string, token: string, row: string) => {
-      dropToken.run(token);
-      putDevice.run(account, name, token, row);
-    }),
-    dropDevice: (account: string, name: string) => void dropDevice.run(account, name),
+    metaOr: (key: string, value: Uint8Array): Promise<Uint8Array> =>
+      write(() => {
+        putMeta.run(key, value);
+        return meta.get(key)!.value;
+      }),
+    putDevice: (account: string, name: string, token: string, row: string): Promise<unknown> =>
+      write(() => {
+        dropToken.run(token);
+        putDevice.run(account, name, token, row);
+      }),
+    dropDevice: (account: string, name: string): Promise<unknown> => write(() => dropDevice.run(account, name)),
     device: (account: string, name: string): string | undefined => device.get(account, name)?.row,
     devices: (account: string): string[] => devices.all(account).map(({ row }) => row),
-    addTopics: db.transaction((account: string, spaceKey: string, topics: readonly string[]) => {
-      for (const topic of topics) addTopic.run(spaceKey, topic, account);
-    }),
-    dropTopics: db.transaction((account: string, spaceKey: string, topics: readonly string[]) => {
-      for (const topic of topics) dropTopic.run(spaceKey, topic, account);
-    }),
+    addTopics: (account: string, spaceKey: string, topics: readonly string[]): Promise<unknown> =>
+      write(() => {
+        for (const topic of topics) addTopic.run(spaceKey, topic, account);
+      }),
+    dropTopics: (account: string, spaceKey: string, topics: readonly string[]): Promise<unknown> =>
+      write(() => {
+        for (const topic of topics) dropTopic.run(spaceKey, topic, account);
+      }),
     topicCount: (account: string): number => countTopics.get(account)!.count,
     topicsOf: (account: string, spaceKey: string, topic: string, limit: number) =>
       topicsOf.all(account, spaceKey, topic, limit),
     subscribers: (spaceKey: string, topic: string): string[] =>
       subscribers.all(spaceKey, topic).map(({ account }) => account),
-    spend: (name: string, untilMs: number): boolean => spend.run(name, untilMs).changes > 0,
-    forgetSpent: (beforeMs: number) => void forget.run(beforeMs),
-    /** Returns false, and does nothing, when the name was used before. */
-    accept: db.transaction(
-      (name: string, untilMs: number, deliveries: readonly { id: string; dueMs: number; row: string }[]): boolean => {
+    spend: (name: string, untilMs: number): Promise<boolean> => write(() => spend.run(name, untilMs).changes > 0),
+    forgetSpent: (beforeMs: number): Promise<unknown> => write(() => forget.run(beforeMs)),
+    /** Resolves to false, and does nothing, when the name was used before. */
+    accept: (
+      name: string,
+      untilMs: number,
+      deliveries: readonly { id: string; dueMs: number; row: string }[],
+    ): Promise<boolean> =>
+      write(() => {
         if (spend.run(name, untilMs).changes === 0) return false;
         for (const { id, dueMs, row } of deliveries) addDelivery.run(id, dueMs, row);
         return true;
-      },
-    ),
-    /** Returns rows that are due, and puts them off to the end of the lease. */
-    takeDue: db.transaction((nowMs: number, limit: number, leaseEndMs: number): string[] => {
-      const rows = due.all(nowMs, limit);
-      for (const { id } of rows) leaseDelivery.run(leaseEndMs, id);
-      return rows.map(({ row }) => row);
-    }),
-    moveDelivery: (id: string, dueMs: number, row: string) => void moveDelivery.run(dueMs, row, id),
-    dropDelivery: (id: string) => void dropDelivery.run(id),
+      }),
+    /** Resolves to rows that are due, and puts them off to the end of the lease. */
+    takeDue: (nowMs: number, limit: number, leaseEndMs: number): Promise<string[]> =>
+      write(() => {
+        const rows = due.all(nowMs, limit);
+        for (const { id } of rows) leaseDelivery.run(leaseEndMs, id);
+        return rows.map(({ row }) => row);
+      }),
+    moveDelivery: (id: string, dueMs: number, row: string): Promise<unknown> =>
+      write(() => moveDelivery.run(dueMs, row, id)),
+    dropDelivery: (id: string): Promise<unknown> => write(() => dropDelivery.run(id)),
     nextDueMs: (): number | undefined => nextDue.get()!.due ?? undefined,
     deliveryCount: (): number => countDeliveries.get()!.count,
-    close: () => db.close(),
+    async close(): Promise<void> {
+      await close();
+      db.close();
+    },
   };
 }

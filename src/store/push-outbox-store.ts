@@ -1,7 +1,10 @@
 import type { Database } from "bun:sqlite";
 import { renameSync, rmSync } from "node:fs";
 import { isDamage, type Migration, openDatabase } from "./database.ts";
+import { type KeptRepair, keepThrice, mendKept } from "./kept-thrice.ts";
 import { createWaitingWrites } from "./waiting-writes.ts";
+
+const KEPT = ["outbox", "pruned_devices", "space_keys"].map((table) => ({ table }));
 
 /** What this device still has to send to its push node. */
 const MIGRATIONS: readonly Migration[] = [
@@ -20,6 +23,9 @@ const MIGRATIONS: readonly Migration[] = [
       -- Public push keys that spaces of the account have or had: what the node holds under one that is over may go.
       CREATE TABLE space_keys(space_key TEXT PRIMARY KEY) WITHOUT ROWID;
     `);
+  },
+  (db) => {
+    for (const kept of KEPT) keepThrice(db, kept);
   },
 ];
 
@@ -44,6 +50,8 @@ const COLUMNS =
   "id, kind, space_id AS spaceId, chat_id AS chatId, audience, message_id AS messageId, queued_ms AS queuedMs, due_ms AS dueMs, attempts";
 
 interface PushOutboxOptions {
+  /** Told of tables that the disk changed, as they are set right when the store is opened. */
+  onRepair?(repairs: readonly KeptRepair[]): void;
   onDamage(error: unknown): void;
   /** Something could not be written. */
   onFault(error: unknown): void;
@@ -57,10 +65,14 @@ export type PushOutboxStore = ReturnType<typeof openPushOutboxStore>;
  * `<path>.damaged`, in place of one set aside before: notifications are no reason to keep a server from starting. What is
  * written waits, in its order, for as long as another program has the file locked.
  */
-export function openPushOutboxStore(path: string, { onDamage, onFault }: PushOutboxOptions) {
+export function openPushOutboxStore(path: string, { onDamage, onFault, onRepair }: PushOutboxOptions) {
   const db = openOrSetAside(path, onDamage);
   const { writeInTime, close } = createWaitingWrites(db, { whose: "the push queue's" });
   const inTime = (run: () => unknown): void => void writeInTime(run).catch(onFault);
+  inTime(() => {
+    const repairs = mendKept(db, KEPT);
+    if (repairs.length > 0) onRepair?.(repairs);
+  });
   // Whatever was under way when the process ended is sent again; where its place was taken, the newer row has it.
   inTime(() => db.exec("UPDATE OR REPLACE outbox SET taken = 0 WHERE taken = 1"));
   const put = db.query<null, [string, OutboxKind, string, string, string, string, number, number]>(

@@ -3,6 +3,7 @@ import { UNCOUNTED_ROW_BYTES } from "./change-table.ts";
 import type { Schema } from "./database.ts";
 import { FILE_SCHEMA } from "./file-table.ts";
 import { INBOX_SCHEMA } from "./inbox-table.ts";
+import { type KeptThrice, keepThrice } from "./kept-thrice.ts";
 import { PLACE_SCHEMA } from "./place-table.ts";
 import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
 import { ROW_LOG_SCHEMA } from "./row-log-table.ts";
@@ -171,9 +172,37 @@ const LINKS = `
     WHEN OLD.collectionId = 0 BEGIN DELETE FROM links WHERE row = OLD.no; END;
 `;
 
+/** What nothing else on this device says again, and is small. The snapshot of the ACL log has a checksum of its own. */
+export const KEPT_IN_SPACE: readonly KeptThrice[] = [
+  { table: "meta", except: "key = 'acl-snapshot'" },
+  ...[
+    "datasets",
+    "declarations",
+    "sync_marks",
+    "sync_early",
+    "unblocked",
+    "pending_records",
+    "unplaced_records",
+    "displaced_changes",
+    "kept_keys",
+    "inbox_outgoing",
+    "inbox_taken",
+    "network_places",
+    "place_hints",
+    "unnotified",
+    "file_refs",
+    "file_contents",
+  ].map((table) => ({ table })),
+];
+
+/** Those that the space cannot be opened without. */
+export const KEPT_FOR_OPENING = KEPT_IN_SPACE.filter(({ table }) =>
+  ["meta", "datasets", "declarations", "kept_keys"].includes(table),
+);
+
 /** Steps that were never released came before: their databases are refused. */
 export const SPACE_SCHEMA: Schema = {
-  givenUp: 22,
+  givenUp: 23,
   migrations: [
     (db) => {
       db.exec(TRUTH);
@@ -186,6 +215,7 @@ export const SPACE_SCHEMA: Schema = {
       db.exec(QUERY_KEY_SCHEMA);
       db.exec(FILE_SCHEMA);
       db.exec(ROW_LOG_SCHEMA);
+      for (const kept of KEPT_IN_SPACE) keepThrice(db, kept);
     },
   ],
 };

@@ -1,10 +1,12 @@
 import { createAclTable } from "./acl-table.ts";
 import { createChangeTable } from "./change-table.ts";
 import { type OpenOptions, openDatabase } from "./database.ts";
+import { createDerivedTable } from "./derived-table.ts";
 import { createDirtyRowTable } from "./dirty-row-table.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createInboxTable } from "./inbox-table.ts";
+import { type KeptRepair, keptDifference, mendKept } from "./kept-thrice.ts";
 import type { OwnDatabase } from "./own-database.ts";
 import { createParkedTable } from "./parked-table.ts";
 import { createPendingBodyTable } from "./pending-body-table.ts";
@@ -14,7 +16,7 @@ import { createReadMemo } from "./read-memo.ts";
 import { createRowLogTable } from "./row-log-table.ts";
 import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
-import { SPACE_SCHEMA } from "./space-schema.ts";
+import { KEPT_FOR_OPENING, KEPT_IN_SPACE, SPACE_SCHEMA } from "./space-schema.ts";
 import { createSyncTable } from "./sync-table.ts";
 import { createUnblockedTable } from "./unblocked-table.ts";
 import { createUnnotifiedTable } from "./unnotified-table.ts";
@@ -77,6 +79,12 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     path,
     changes,
     rows,
+    derived: createDerivedTable(db),
+    /** Statements for a reader that find where the copies of small tables differ; `mendKept` sets that right. */
+    keptDifferences: KEPT_IN_SPACE.map(keptDifference),
+    mendKept: (): KeptRepair[] => mendKept(db, KEPT_IN_SPACE),
+    /** The same of what a space cannot be opened without: a fraction of a millisecond where they agree. */
+    mendForOpening: (): KeptRepair[] => mendKept(db, KEPT_FOR_OPENING),
     dirtyRows: createDirtyRowTable(db),
     queryIndexes,
     rowLog,
@@ -113,8 +121,11 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     eraseLog: (): boolean => eraseLog.get()?.busy === 0,
     /** Names of its tables. */
     tables: (): string[] => tables.all().map(({ name }) => name),
-    /** Makes SQLite's indexes of a table anew. */
-    reindex: (table: string) => db.exec(`REINDEX ${table}`),
+    /** Makes SQLite's indexes of a table anew, on the thread that copies the log where there is one. */
+    async reindex(table: string): Promise<void> {
+      if (copying) await copying.checkpointer.reindex(path, table);
+      else db.exec(`REINDEX ${table}`);
+    },
     committed: wal.committed,
     /** Resolves when the database may be closed, because no other connection has its file open. */
     idle: wal.idle,

@@ -10,18 +10,22 @@ export interface LogPosition {
 /** Sent to the worker. */
 export interface CheckpointRequest {
   readonly path: string;
+  /** A table whose indexes are to be made anew instead. */
+  readonly reindex?: string;
 }
 
 /** Sent by the worker. */
-export type CheckpointReply = { readonly position: LogPosition } | { readonly fault: string };
+export type CheckpointReply = { readonly position?: LogPosition } | { readonly fault: string };
 
 /** An unused thread is ended after this long. */
 const IDLE_MS = 30_000;
 
-/** A thread for checkpoints. It starts when first needed and ends when unused. */
+/** A thread for checkpoints, and for what takes as long of a whole table. It starts when first needed and ends when unused. */
 export interface WalCheckpointer {
   /** Copies the log of the database at `path` into it, as far as readers allow; returns how far that was. */
   run(path: string): Promise<LogPosition>;
+  /** Makes SQLite's indexes of a table anew. Writes to that database wait meanwhile, and are refused after a while. */
+  reindex(path: string, table: string): Promise<void>;
   close(): void;
 }
 
@@ -31,12 +35,14 @@ export function createWalCheckpointer({ idleMs = IDLE_MS }: { idleMs?: number } 
     size: 1,
     idleMs,
   });
+  const ask = async (request: CheckpointRequest): Promise<LogPosition | undefined> => {
+    const reply = await workers.run(request);
+    if ("fault" in reply) throw new Error(reply.fault);
+    return reply.position;
+  };
   return {
-    async run(path) {
-      const reply = await workers.run({ path });
-      if ("fault" in reply) throw new Error(reply.fault);
-      return reply.position;
-    },
+    run: async (path) => (await ask({ path }))!,
+    reindex: async (path, table) => void (await ask({ path, reindex: table })),
     close: () => workers.close(),
   };
 }

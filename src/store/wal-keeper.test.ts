@@ -48,6 +48,7 @@ function countedPasses() {
       counted.passes++;
       return checkpointer.run(path);
     },
+    reindex: checkpointer.reindex,
     close: () => {},
   };
   return counted;
@@ -145,7 +146,11 @@ test("[store] a read of the writer's own connection puts a checkpoint off, and f
 test("[store] a checkpoint that fails is told of and tried again, and COMMIT copies what gets long", async () => {
   using dir = scratchDir("svc-wal");
   let asked = 0;
-  const broken = { run: () => Promise.reject(new Error(`no thread ${++asked}`)), close: () => {} };
+  const broken = {
+    run: () => Promise.reject(new Error(`no thread ${++asked}`)),
+    reindex: () => Promise.reject(new Error("no thread")),
+    close: () => {},
+  };
   const kept = openKept(join(dir.path, "broken.db"), broken);
   while (position(kept.db).checkpointed === 0) await kept.write(400);
   expect(position(kept.db).log).toBeGreaterThanOrEqual(BACKSTOP_FRAMES);

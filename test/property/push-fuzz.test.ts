@@ -110,7 +110,7 @@ describe("calls to a push node", () => {
 
   beforeAll(async () => {
     directory = scratchDir("push-fuzz", memoryDir());
-    state = createSqliteState(join(directory.path, "node.db"));
+    state = await createSqliteState(join(directory.path, "node.db"));
     const deps = { state, secret: await state.secret(), audience: () => AUDIENCE, clock: { nowMs: () => nowMs } };
     const limits = { ...QUOTAS, ...NO_RATES };
     const provider = { name: "test", send: async () => PROVIDER_SAID, close: async () => {} };

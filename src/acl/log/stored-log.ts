@@ -6,7 +6,7 @@ import type { SpaceStore } from "../../store/space-store.ts";
 import { type AclRecord, decodeAclRecord } from "../record/record.ts";
 import type { SpaceHeader } from "../record/space-header.ts";
 import { StoredRecord } from "../record/stored-record.ts";
-import { decodeAclSnapshot, encodeAclSnapshot } from "../reducer/acl-snapshot.ts";
+import { decodeAclSnapshot, encodeAclSnapshot, encodingAclSnapshot } from "../reducer/acl-snapshot.ts";
 import { applyAclRecord } from "../reducer/reducer.ts";
 import { type AclState, emptyAcl } from "../reducer/state.ts";
 
@@ -52,6 +52,23 @@ export function loadAclLog(store: SpaceStore, header: SpaceHeader): StoredLog {
   return { state, records, judged };
 }
 
+/**
+ * Judges a stored log of which no snapshot is kept, or only of a small part, and returns a snapshot to keep; one record a step.
+ * Opening the log is short then. Returns undefined where it is so already. Throws AclDamagedError.
+ */
+export function* judgingAclLog(store: SpaceStore, header: SpaceHeader): Generator<void, Uint8Array | undefined> {
+  const records: StoredRecord[] = [];
+  for (const { id, bytes } of store.aclRecords()) {
+    yield;
+    if (!equalBytes(sha256(bytes), id)) return undefined; // opening it says what is wrong
+    records.push(new StoredRecord(id, bytes));
+  }
+  const judged = keptState(store, records)?.clocks.length ?? 0;
+  if (!isLong(records.length, judged)) return undefined;
+  const state = yield* statesUpTo(store, header, records, records.length);
+  return yield* encodingAclSnapshot(state, records);
+}
+
 /** Yields the state after the first `count` records of a log, in a copy of its own; one record per step. */
 export function* statesUpTo(
   store: SpaceStore,
@@ -81,8 +98,10 @@ function keptState(store: SpaceStore, records: readonly StoredRecord[]): AclStat
 
 /** Whether opening this log again would take long. */
 export function isSnapshotDue({ records, judged }: StoredLog): boolean {
-  return records.length - judged >= Math.max(JUDGED_RECORDS, records.length >> 4);
+  return isLong(records.length, judged);
 }
+
+const isLong = (count: number, judged: number): boolean => count - judged >= Math.max(JUDGED_RECORDS, count >> 4);
 
 /** Keeps a snapshot of the log, in a write of the commit queue. */
 export function withSnapshot(store: SpaceStore, log: StoredLog): StoredLog {

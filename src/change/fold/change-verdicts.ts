@@ -25,10 +25,14 @@ export type ChangeVerdicts = ReturnType<typeof createVerdicts>;
  * transaction.
  */
 export function createVerdicts({ changes, objects, acl, projection, ...deps }: VerdictDeps) {
+  const judge = (stored: StoredChange, author: Uint8Array, writer: Uint8Array): boolean => {
+    const { seq, id, aclPos } = stored;
+    return acl.counts({ author, writer, seq, id, aclPos }) && !ranBackwards(stored);
+  };
+
   /** Answers whether it moved. */
   const retake = (stored: StoredChange, author: Uint8Array, writerId: Uint8Array, placed = true): boolean => {
-    const { seq, id, aclPos } = stored;
-    const counts = placed && acl.counts({ author, writer: writerId, seq, id, aclPos }) && !ranBackwards(stored);
+    const counts = placed && judge(stored, author, writerId);
     if (counts === stored.counts) return false;
     changes.setCounts(stored.no, counts);
     const object = objects.byNo(stored.objectNo);
@@ -49,7 +53,24 @@ export function createVerdicts({ changes, objects, acl, projection, ...deps }: V
     return before.some((id) => (changes.byId(id)?.aclPos ?? 0) > stored.aclPos);
   };
 
+  const isPlaced = ({ bytes, id }: StoredChange): boolean => {
+    const change = decodeChange(bytes, id);
+    return isDerivedRoot(change) || acl.at(change.header.acl) !== undefined;
+  };
+
   return {
+    /** Whether the verdict of a change whose record has a place is, as it is stored, not what the log of rights says. */
+    isWrong(stored: StoredChange): boolean {
+      const known = changes.findWriterByNo(stored.writer);
+      return known !== undefined && judge(stored, known.author, known.id) !== stored.counts;
+    },
+    /** Of one change. */
+    retakeOne(no: number): void {
+      const stored = changes.byNo(no);
+      const known = stored && changes.findWriterByNo(stored.writer);
+      if (known) retake(stored, known.author, known.id, isPlaced(stored));
+    },
+
     /** Of everything by these authors (hex). */
     retakeOf(authors: ReadonlySet<string>): void {
       if (authors.size === 0) return;

@@ -136,6 +136,8 @@ export function createObjectDeletions({
   return {
     apply,
     deletionOf,
+    /** Whether the deletion log says that it is deleted. */
+    isDeletedByLog: (object: ObjectEntry): boolean => isDeletable(object) && deletionOf(object) !== undefined,
 
     /** The same for every object whose entry a batch has touched. */
     applyTouched(touched: readonly TouchedRecord[]): void {

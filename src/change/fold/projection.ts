@@ -87,6 +87,11 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
     foldChange,
     notePendingBody: history.notePendingBody,
     replayOf: reader.replayOf,
+    /** Something was missing in a row's history: it is folded anew with what touches it now. */
+    markRow: (row: { no: number; ops: number }, { lamport, id }: StoredChange, object: ObjectEntry, dataset: string) =>
+      refolder.mark(row, { lamport, change: id }, object, dataset),
+    /** Finds an object's newest change again. */
+    findNewestAnew: modified.findAnew,
     envelopeOf,
     setLocal: createLocalFields(store, batch),
 

@@ -108,6 +108,11 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
       entry.headsDirty = true;
       dirty.add(entry);
     },
+    /** None of the object's heads is stored any more: these are to be. */
+    restoreHeads(entry: ObjectEntry, heads: readonly HeadRef[]): void {
+      entry.storedHeads = [];
+      this.setHeads(entry, heads);
+    },
     setModified(entry: ObjectEntry, modified: ObjectEntry["modified"]): void {
       entry.modified = modified;
       entry.modifiedDirty = true;

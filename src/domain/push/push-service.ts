@@ -51,6 +51,8 @@ export function createPushService(deps: PushServiceDeps) {
         "what waited for the push node is damaged: it is set aside beside its place, and its notifications are lost",
         { err, path: deps.paths.store },
       ),
+    onRepair: (tables) =>
+      log.warn("what waits for the push node was damaged on the disk: its copies took its place", { tables }),
     onFault: (err) => log.warn("what waits for the push node could not be noted", { err }),
   });
   const tokenFile = createTokenFile(deps.paths.token);

@@ -10,7 +10,7 @@ import type { WritableDataset } from "../../domain/type/port.ts";
 import { createSchema, type Schema } from "../../domain/type/schema.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { createReaderPool, type ReaderPool } from "../../query/readers/reader-pool.ts";
-import { openSpace, type Space } from "../../space/space.ts";
+import { openSpaceInSlices, type Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import { type AccountStore, openAccountStore } from "../../store/account-store.ts";
 import { openingPatiently } from "../../store/locked-database.ts";
@@ -49,6 +49,8 @@ export async function openStores(deps: {
   const account = await openingPatiently(() =>
     openAccountStore(paths.account, {
       onFault: (err) => log.warn("what this device keeps of an account was not brought in step", { err }),
+      onRepair: (tables) =>
+        log.warn("what is kept of an account was damaged on the disk: its copies took its place", { tables }),
       pending: { kept: LIMITS.keptRequests, shown: LIMITS.pendingSpaces },
     }),
   );
@@ -76,7 +78,7 @@ export async function openStores(deps: {
     },
     async openSpace(spaceId, { as, builtIns, keepsHistory }) {
       const space = await openingPatiently(() =>
-        openSpace(paths.space(spaceId), spaceId, {
+        openSpaceInSlices(paths.space(spaceId), spaceId, {
           account: as,
           clock,
           keepsHistory,

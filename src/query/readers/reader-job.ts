@@ -51,7 +51,13 @@ interface CountCheckJob {
   readonly kind: "countCheck";
 }
 
-export type ReaderJob = QueryJob | AggregateJob | ExplainJob | KeyOrderJob | TableCheckJob | CountCheckJob;
+/** Runs statements of the store's own in one snapshot. */
+interface SearchJob {
+  readonly kind: "search";
+  readonly statements: readonly string[];
+}
+
+export type ReaderJob = QueryJob | AggregateJob | ExplainJob | KeyOrderJob | TableCheckJob | CountCheckJob | SearchJob;
 export type ReaderResult<J extends ReaderJob> = J extends QueryJob
   ? QueryResult
   : J extends AggregateJob
@@ -62,7 +68,9 @@ export type ReaderResult<J extends ReaderJob> = J extends QueryJob
         ? string[]
         : J extends CountCheckJob
           ? Miscounts
-          : Float64Array;
+          : J extends SearchJob
+            ? Record<string, unknown>[][]
+            : Float64Array;
 
 /** Sent to the worker. `stop` is one shared Int32: any value but 0 asks the job to end. */
 export interface ReaderRequest {

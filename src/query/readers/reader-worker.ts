@@ -52,6 +52,7 @@ function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
   if (job.kind === "keyOrder") return rowsInKeyOrder(db, job.collectionId, job.path);
   if (job.kind === "tableCheck") return faultsOfTable(db, job.table);
   if (job.kind === "countCheck") return inSnapshot(db, () => miscountsIn(db));
+  if (job.kind === "search") return inSnapshot(db, () => job.statements.map((sql) => db.query(sql).all()));
   // The indexes are those that exist when the reader reads, not when the job was sent.
   const source = job.source.collectionId === undefined ? NO_ROWS : rowsOf(job.source.collectionId);
   // One transaction, so that the window and the count see the same state.

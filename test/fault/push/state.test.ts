@@ -1,4 +1,5 @@
 /** One contract for both places where a push node may keep its state, and what nodes that share one may rely on. */
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { join } from "node:path";
 import { createNatsState } from "../../../src/push-node/nats-state.ts";
@@ -127,7 +128,47 @@ describe("in a file", () => {
     directory = scratchDir("push-state");
   });
   afterAll(() => directory[Symbol.dispose]());
-  contract(async () => createSqliteState(join(directory.path, "push-node.db")));
+  contract(() => createSqliteState(join(directory.path, "push-node.db")));
+
+  rule(
+    "[STORE-4] while another program has it locked the node goes on; what was to be written is written then",
+    async () => {
+      const path = join(directory.path, "held.db");
+      const state = await createSqliteState(path);
+      await state.addTopics(ONE, "key", ["before"]);
+      const other = new Database(path);
+      other.run("BEGIN IMMEDIATE");
+      let isDone = false;
+      const written = Promise.all([state.spend("name", 1_000), state.addTopics(ONE, "key", ["meanwhile"])]).finally(
+        () => (isDone = true),
+      );
+      // The loop turns, and what is stored is read.
+      for (let turn = 0; turn < 20; turn++) {
+        await new Promise((resolve) => setImmediate(resolve));
+        expect(await state.topicCount(ONE)).toBe(1);
+      }
+      expect(isDone).toBe(false);
+      other.run("COMMIT");
+      other.close();
+      expect(await written).toEqual([true, undefined]);
+      expect(await state.topicCount(ONE)).toBe(2);
+      await state.close();
+    },
+  );
+
+  rule("[STORE-4] it is refused where it stays locked, and nothing of it is done", async () => {
+    const path = join(directory.path, "kept.db");
+    const state = await createSqliteState(path);
+    const other = new Database(path);
+    other.run("BEGIN IMMEDIATE");
+    expect(await state.spend("name", 1_000).catch((error: unknown) => error)).toMatchObject({
+      code: "server.unavailable",
+    });
+    other.run("COMMIT");
+    other.close();
+    expect(await state.spend("name", 1_000)).toBe(true);
+    await state.close();
+  });
 });
 
 describeWithNats("in a bucket that nodes share", () => {

@@ -54,7 +54,7 @@ interface DevicesOptions {
   readonly registry?: OpenSpaceDeps["registry"];
 }
 
-const knownRules: OpenSpaceDeps["registry"] = () => registryOf(ITEMS, OBJECT_RULES, DELETION_RULES);
+export const knownRules: OpenSpaceDeps["registry"] = () => registryOf(ITEMS, OBJECT_RULES, DELETION_RULES);
 
 export interface Devices extends AsyncDisposable {
   readonly owner: Account;

@@ -1,0 +1,39 @@
+import type { CommitQueue } from "../store/commit-queue.ts";
+import type { SpaceStore } from "../store/space-store.ts";
+import type { ChangeLog } from "./graph/change-log.ts";
+import type { OnRepair } from "./ports.ts";
+
+/** What the log says where copies of small tables were made to agree. */
+export const KEPT_MENDED = "what is kept of a space was damaged on the disk: its copies took its place";
+
+interface MendingDeps {
+  queue: Pick<CommitQueue, "enqueue">;
+  store: Pick<SpaceStore, "derived" | "mendKept">;
+  log: Pick<ChangeLog, "flush" | "clear">;
+  onRepair: OnRepair;
+  onFailure: ((error: unknown) => void) | undefined;
+}
+
+/** Sets right, in writes behind those that wait, what going over a space has found damaged. */
+export function createMending({ queue, store, log, onRepair, onFailure }: MendingDeps) {
+  return {
+    soon: (run: () => void): void =>
+      void queue.enqueue(run, "background").catch((error: unknown) => onFailure?.(error)),
+    /** Sets right what a reader has found wrong (`store.derived.searches`). */
+    async mendFound(found: Parameters<SpaceStore["derived"]["mendFound"]>[0]): Promise<void> {
+      const mended = await queue.enqueue(() => {
+        log.flush();
+        const tables = store.derived.mendFound(found);
+        log.clear();
+        return tables;
+      }, "background");
+      if (Object.keys(mended).length > 0)
+        onRepair("rows that point nowhere, or sums, were damaged on the disk: they were set right", { tables: mended });
+    },
+    /** Makes the copies of small tables agree again. */
+    async mendKept(): Promise<void> {
+      const tables = await queue.enqueue(() => store.mendKept(), "background");
+      if (tables.length > 0) onRepair(KEPT_MENDED, { tables });
+    },
+  };
+}
