@@ -15,7 +15,7 @@ interface ObjectCheckDeps {
   store: Pick<SpaceStore, "changes" | "derived">;
   objects: ObjectCache;
   projection: Pick<Projection, "findNewestAnew">;
-  deletions: Pick<ObjectDeletions, "settle" | "isDeletedByLog">;
+  deletions: Pick<ObjectDeletions, "apply" | "isDeletedByLog">;
   onRepair: OnRepair;
   soon(run: () => void): void;
 }
