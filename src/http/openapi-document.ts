@@ -1,3 +1,4 @@
+import { toOpenAPIPath } from "@elysiajs/swagger/utils";
 import { type TObject, type TSchema, Type } from "@sinclair/typebox";
 import { PRODUCT_VERSION } from "../base/version.ts";
 import type { JsonObject } from "../protocol/json.ts";
@@ -44,7 +45,7 @@ export function buildOpenApi(routes: readonly Route[]): JsonObject {
   const paths: Record<string, JsonObject> = {};
   for (const route of routes) {
     if (route.hidden) continue;
-    const path = route.path.replace(/:([A-Za-z]+)/g, "{$1}");
+    const path = toOpenAPIPath(route.path);
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, { schemas, errors, carried }) };
   }
   const tags = [...new Set(routes.filter((route) => !route.hidden).map((route) => route.tag))];
