@@ -1,5 +1,6 @@
 import { equalBytes } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
+import { createRateLimit } from "../../base/rate-limit.ts";
 import type { RateLimitedLog } from "../../base/rate-limited-log.ts";
 import { createSemaphore, type Semaphore } from "../../base/semaphore.ts";
 import { createSingleFlight } from "../../base/single-flight.ts";
@@ -188,6 +189,29 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
     deps.notifyChanged(replica.id);
     return stateNow(link, replica, cut);
   };
+  const idleRequests = createRateLimit(
+    { nowMs: () => timers.elapsedMs() },
+    { burst: SYNC_BOUNDS.idleRequests, perSecond: 1 / 10 },
+  );
+  /** Until when an account's requests to fetch from it are answered without doing so, by account and space. */
+  const heldOffUntilMs = new Map<string, number>();
+
+  /** As `fetchAll`, for as long as that brings something now and then: what is known already could be offered for ever. */
+  const fetchUnlessIdle = async (link: PeerLink, replica: Replica): Promise<SpaceState> => {
+    const key = `${link.accountId} ${replica.id}`;
+    if (timers.elapsedMs() < (heldOffUntilMs.get(key) ?? 0)) return stateNow(link, replica, false);
+    const broughtSoFar = (): number => {
+      const { fresh, changed } = book.peer(replica.id, link.peerId);
+      return fresh + changed + replica.acl.count();
+    };
+    const before = broughtSoFar();
+    const state = await fetchAll(link, replica);
+    heldOffUntilMs.delete(key);
+    const waitMs = broughtSoFar() === before ? idleRequests.take(key) : 0;
+    if (waitMs > 0) heldOffUntilMs.set(key, timers.elapsedMs() + waitMs);
+    return state;
+  };
+
   const stateNow = (link: PeerLink, replica: Replica, more: boolean): SpaceState =>
     stateUpTo(replica, fullState(replica, peers.mayHaveContent(link, replica), more), peers.recordsFor(link, replica));
 
@@ -211,7 +235,7 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
     fetchBack: (link: PeerLink, replica: Replica): Promise<SpaceState> =>
       deps.hold<SpaceState>(replica.id, async () => {
         try {
-          return await fetchAll(link, replica);
+          return await fetchUnlessIdle(link, replica);
         } catch (error) {
           if (replica.closing()) return NOT_HELD;
           throw error;

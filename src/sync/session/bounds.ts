@@ -28,6 +28,11 @@ export const SYNC_BOUNDS = {
   chainAsks: 8,
   /** A round ends after so many requests to a peer to fetch from here that left it with no more than before. */
   idleBacks: 4,
+  /**
+   * Requests of an account to fetch from it that brought nothing, for a space: so many at once, then one in ten seconds. Others
+   * are answered without fetching.
+   */
+  idleRequests: 32,
   /** How many spaces a peer is asked about at once, whether it is at the same mark. */
   marks: 1_024,
   /** After so many frames in a row that bring nothing a session is begun anew from what is here by then. */

@@ -332,6 +332,27 @@ describe("hostile peers on the LAN", () => {
   );
 
   rule(
+    "[hostile] changes that are known already are fetched a bounded number of times, however often a peer asks for that",
+    async () => {
+      const peer = await join();
+      const change = forgeChange(world, writer).bytes;
+      await peer.push(spaceId, offer([[change]]));
+      peer.asked.clear();
+      peer.offers.set(
+        spaceId,
+        offer((cursor) => ({ changes: [change], next: cursor + 1, withheld: 0, needIds: [] })),
+      );
+      const ASKED = 4 * SYNC_BOUNDS.idleRequests;
+      for (let asked = 0; asked < ASKED; asked++)
+        await peer.link.request(SYNC_KINDS.back, encodeSpaceName(spaceId), { timeoutMs: WAIT_MS });
+      // What the server's own rounds ask for comes on top.
+      expect(peer.asked.get(SYNC_KINDS.pull)).toBeLessThan(2 * SYNC_BOUNDS.idleRequests * (SYNC_BOUNDS.idleFrames + 2));
+      await honestSyncGoesOn();
+    },
+    LONG_MS,
+  );
+
+  rule(
     "[hostile] ACL records without end: neither empty ones nor whole messages of them fill memory, and others go on",
     async () => {
       const before = memoryOf(server);
