@@ -11,8 +11,11 @@ import type { OnRepair } from "./ports.ts";
 /** How many of them are looked at before the time is. */
 const PAGE = 50;
 
-/** What is looked at, in this order: what follows from changes is made anew of those that were found good. */
-const PARTS = ["changes", "collections", "objects", "derived", "rows", "checkpoints", "locals"] as const;
+/**
+ * What is looked at, in this order: what follows from changes is made anew of those that were found good, and finds its rows by
+ * keys that were found good before.
+ */
+const PARTS = ["changes", "collections", "objects", "rows", "derived", "checkpoints", "locals"] as const;
 
 /** A step ends after this, even in the middle of a page: a body may say much. */
 const STEP_MS = 2;
