@@ -1,5 +1,4 @@
 import { Type } from "@sinclair/typebox";
-import { buildOpenApi } from "../openapi-document.ts";
 import { type JsonText, jsonText } from "../reply.ts";
 import { openRoute, type Route } from "../route.ts";
 
@@ -16,6 +15,8 @@ export function openApiRoute(others: readonly Route[], path = "/v1/openapi.json"
       "OpenAPI 3.1, generated from the routes: the authoritative list of strict endpoints. 404 on the mobile build.",
     responses: { 200: { description: "The document", schema: Type.Object({ openapi: Type.Literal("3.1.0") }) } },
     handler: async (): Promise<JsonText> => {
+      // What writes it is loaded with the first request for it: a start does without.
+      const { buildOpenApi } = await import("../openapi-document.ts");
       text ??= JSON.stringify(buildOpenApi([...others, route]));
       return jsonText(text);
     },
