@@ -20,7 +20,7 @@ const PARTS = ["changes", "collections", "objects", "rows", "derived", "checkpoi
 /** A step ends after this, even in the middle of a page: a body may say much. */
 const STEP_MS = 2;
 
-interface Place {
+export interface Place {
   readonly objectNo: number;
   readonly datasetNo: number;
 }
@@ -46,6 +46,8 @@ interface SpaceCheckDeps {
   checkDerived: DerivedCheck;
   /** Folds everything of an object anew, soon. */
   rebuild(objectNo: number): void;
+  /** Has those who hold what they read of a collection read it again, soon. */
+  readAgain(collectionId: number, place: Place): void;
 }
 
 /**
@@ -89,6 +91,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
     if (!place || places.some((each) => isSamePlace(each, found))) return no;
     if (derived.moveCollection(no, place.objectNo, place.datasetNo)) {
       rows.forgetCollections();
+      deps.readAgain(no, place);
       onRepair("a collection was damaged on the disk: its rows say again which it is", { collection: no });
       return no;
     }

@@ -156,7 +156,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   });
   const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, unblocked, writer };
   const { queue, erasure, onCommit, refolded } = createCommits({ ...committing, onFailure });
-  const { soon, ...mending } = createMending({ queue, store, log, onRepair, onFailure });
+  const { soon, readAgain, ...mending } = createMending({ queue, store, objects, log, batch, onRepair, onFailure });
   const checkObject = createObjectCheck({ store, objects, projection, deletions, onRepair, soon });
   const checkDerived = createDerivedCheck({
     ...judged,
@@ -248,7 +248,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     ...mending,
 
     /** Looks at a page of what is stored, and repairs what the disk changed. Answers where the next page begins. */
-    check: createSpaceCheck({ store, objects, damaged, onRepair, rebuild, checkObject, checkDerived }),
+    check: createSpaceCheck({ store, objects, damaged, onRepair, rebuild, readAgain, checkObject, checkDerived }),
 
     tearDownDeleted: () => deletions.tearDown(queue),
     /** Drops the content of what was deleted long ago. Answers how many changes. To be called daily. */

@@ -7,14 +7,16 @@ import { cpSync } from "node:fs";
 import { dirname } from "node:path";
 import { again, type Stopped, startChecking, stopped } from "../support/hostile/changed-bits.ts";
 import { type Damageable, dumpOf, flipValue } from "../support/hostile/changed-values.ts";
-import { createRng } from "../support/rng.ts";
+import { createRng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { type Client, until } from "../support/server/client.ts";
 import { attach } from "../support/server/files.ts";
 import { type Collection, createObject, named, setFields } from "../support/server/fixtures.ts";
 
-const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const firstSeed = runSeed("changed tables");
+/** What failed once: the definitions of a type, read through a collection that was another's, were kept when it was mended. */
+const PAST: readonly (readonly [table: string, seed: number])[] = [["collections", 1734601070]];
 const rounds = Number(process.env["DAMAGE_ROUNDS"] ?? 1);
 
 /** What follows from changes. Left out: what this device alone knows of an object, and what a change is given for a number. */
@@ -64,35 +66,38 @@ async function fill(items: Collection, client: Client): Promise<void> {
 const DAMAGED = /damaged on the disk/;
 
 describe("each table in turn", () => {
-  for (let round = 0; round < rounds; round++)
-    for (const damageable of [...DERIVED, ...KEPT, ...KEPT_OF_ACCOUNT]) {
-      const rng = createRng(seed).fork(`${damageable.table} ${round}`);
-      rule(
-        `[STORE-3] [STORE-5] a value of ${damageable.table} is what it was again (SEED=${seed}, ${round})`,
-        async () => {
-          using harmed = await copyOfOne();
-          const path = KEPT_OF_ACCOUNT.includes(damageable) ? `${dirname(harmed.path)}/account.db` : harmed.path;
-          const before = dumpOf(path, damageable);
-          const tables = DERIVED.map((each) => [each.table, dumpOf(harmed.path, each), each] as const);
-          const what = flipValue(path, damageable, rng);
-          if (what === undefined) throw new Error(`${damageable.table} is empty: nothing of it was tried`);
-          expect(dumpOf(path, damageable)).not.toBe(before);
-          await using server = await startChecking(harmed.root);
-          await until(() => dumpOf(path, damageable) === before, `what it was: ${what}`, 20_000);
-          await until(() => DAMAGED.test(server.stderr()), `the log's word of it: ${what}`);
-          const items = again(harmed, server);
-          expect((await items.query({ sort: ["id"] })).records).toEqual([...harmed.rows]);
-          // What was told wrongly of the others is taken back later in the same pass, or in the next.
-          for (const [table, told, each] of tables)
-            await until(() => dumpOf(harmed.path, each) === told, `${table} as it was: ${what}`, 20_000);
-          await items.modify([setFields("r1", { n: -1 })]);
-          expect(await items.find("r1")).toMatchObject({ n: -1 });
-          expect(await server.stop()).toBe(0);
-        },
-        60_000,
-      );
-    }
+  const all = [...DERIVED, ...KEPT, ...KEPT_OF_ACCOUNT];
+  for (let round = 0; round < rounds; round++) for (const damageable of all) tryOne(damageable, firstSeed, round);
+  for (const [table, seed] of PAST) tryOne(all.find((each) => each.table === table)!, seed, 0);
 });
+
+function tryOne(damageable: Damageable, seed: number, round: number): void {
+  const rng = createRng(seed).fork(`${damageable.table} ${round}`);
+  rule(
+    `[STORE-3] [STORE-5] a value of ${damageable.table} is what it was again (SEED=${seed}, ${round})`,
+    async () => {
+      using harmed = await copyOfOne();
+      const path = KEPT_OF_ACCOUNT.includes(damageable) ? `${dirname(harmed.path)}/account.db` : harmed.path;
+      const before = dumpOf(path, damageable);
+      const tables = DERIVED.map((each) => [each.table, dumpOf(harmed.path, each), each] as const);
+      const what = flipValue(path, damageable, rng);
+      if (what === undefined) throw new Error(`${damageable.table} is empty: nothing of it was tried`);
+      expect(dumpOf(path, damageable)).not.toBe(before);
+      await using server = await startChecking(harmed.root);
+      await until(() => dumpOf(path, damageable) === before, `what it was: ${what}`, 20_000);
+      await until(() => DAMAGED.test(server.stderr()), `the log's word of it: ${what}`);
+      const items = again(harmed, server);
+      expect((await items.query({ sort: ["id"] })).records).toEqual([...harmed.rows]);
+      // What was told wrongly of the others is taken back later in the same pass, or in the next.
+      for (const [table, told, each] of tables)
+        await until(() => dumpOf(harmed.path, each) === told, `${table} as it was: ${what}`, 20_000);
+      await items.modify([setFields("r1", { n: -1 })]);
+      expect(await items.find("r1")).toMatchObject({ n: -1 });
+      expect(await server.stop()).toBe(0);
+    },
+    60_000,
+  );
+}
 
 rule("[STORE-3] where nothing was changed nothing is found", async () => {
   using harmed = await copyOfOne();
