@@ -107,7 +107,14 @@ async function goesOnAlike(): Promise<void> {
   await besieged.goesOn();
   const id = `after-${crypto.randomUUID()}`;
   await items.upsert([{ id, fields: { n: 1 } }]);
-  await until(async () => (await at(besieged.honest).find(id)) !== undefined, "the write at the other", WAIT_MS);
+  // Before the object has come the other says that it knows none.
+  const { client } = besieged.honest.server;
+  const sought = { objectId: items.objectId, dataset: items.dataset, filter: { id } };
+  const hasCome = async () => {
+    const reply = await client.request("POST", `/v1/spaces/${besieged.spaceId}/query`, { body: sought });
+    return reply.status === 200 && reply.text.includes(id);
+  };
+  await until(hasCome, "the write at the other", WAIT_MS);
   for (const device of onServers()) await untilSynced(device, besieged.spaceId, WAIT_MS);
   const pages = await Promise.all(
     onServers().map(async (device) => (await at(device).query({ sort: ["id"], limit: 500 })).records),
