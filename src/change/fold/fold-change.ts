@@ -91,7 +91,7 @@ export function createChangeFold(deps: ChangeFoldDeps) {
   const { rows } = store;
 
   /** What is done for a record once its row is as the change leaves it. Answers whether the change took effect on it. */
-  const settle = (
+  const noteFolded = (
     { change, object, body }: FoldInput,
     { collectionId, envelope, touched }: Folding,
     { id, no, result, before, doc, opsBefore }: Written,
@@ -117,7 +117,7 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     for (const [index, { id, result, row }] of made.entries()) {
       const doc = row.state === ROW_LIVE ? row.doc : null;
       const written: Written = { id, no: numbers[index]!, result, before: null, doc, opsBefore: 0 };
-      if (settle(input, folding, written)) outcome.effective = true;
+      if (noteFolded(input, folding, written)) outcome.effective = true;
     }
     made.length = 0;
   };
@@ -161,7 +161,8 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     let doc: string | null = null;
     if (result.effects.length > 0) doc = writer.update(head, result.state, at, head.ops + result.ops);
     else rows.moveOrder(head, change.lamport, change.id);
-    if (settle(input, folding, { id, no: head.no, result, before, doc, opsBefore: head.ops })) outcome.effective = true;
+    if (noteFolded(input, folding, { id, no: head.no, result, before, doc, opsBefore: head.ops }))
+      outcome.effective = true;
   };
 
   /**
