@@ -2,11 +2,11 @@ import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import { createRateLimit, type RateLimit } from "../../base/rate-limit.ts";
 import { type Refusal, refusalText } from "../../protocol/refusals.ts";
 import { changeIdOf, type Pull, type Replica, type Taken, type WriterChain } from "../../space/replica.ts";
-import { byWriter, type WriterState, writerKey } from "../../space/version-vector.ts";
+import { byWriter, type TheirVector, type WriterState, writerKey } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import { decodeItems, decodePullReply, encodePullRequest, encodeWants, SessionFault } from "./messages.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
-import { rangesThatDiffer, type VectorPart } from "./vector-parts.ts";
+import { stretchesThatDiffer, type VectorStretch } from "./vector-parts.ts";
 
 export interface Fetched {
   readonly fresh: number;
@@ -101,7 +101,7 @@ const isNews = ({ fresh, changed, parked }: Taken): boolean => fresh + changed +
 export async function fetchMissing(
   remote: RemoteReplica,
   replica: Replica,
-  theirs: readonly WriterState[],
+  theirs: TheirVector,
   options: FetchOptions = {},
 ): Promise<Fetched> {
   const { isOver = () => false, onTaken = () => {} } = options;
@@ -109,13 +109,13 @@ export async function fetchMissing(
   const held = replica.held(SYNC_BOUNDS.held);
   const doubtful = new Set<WriterState>(replica.suspects(theirs));
   let cut = false;
-  for (const part of rangesThatDiffer(replica.vector().vector, theirs)) {
+  for (const stretch of stretchesThatDiffer(replica.vector(), theirs)) {
     if (cut) break;
     const chains = chainsOf(
       replica,
-      part.vector.filter((state) => doubtful.has(state)),
+      stretch.vector.filter((state) => doubtful.has(state)),
     );
-    cut = await pullRange({ remote, replica, tally, isOver }, part, chains, held);
+    cut = await pullRange({ remote, replica, tally, isOver }, stretch, chains, held);
   }
   if (!cut) await fetchWanted(remote, replica, tally);
   const { sums } = tally;
@@ -134,7 +134,7 @@ interface Pulling {
 /** Gets what the remote has of a range of writers. Answers whether it was cut short. */
 async function pullRange(
   { remote, replica, tally, isOver }: Pulling,
-  { range, vector }: VectorPart,
+  { range, vector }: VectorStretch,
   chains: readonly WriterChain[],
   held: readonly Uint8Array[],
 ): Promise<boolean> {

@@ -13,6 +13,7 @@ import type { WriteTx } from "../../change/space-engine.ts";
 import type { Account } from "../../crypto/account.ts";
 import { hasOurBodies } from "../../space/replica/own-vector.ts";
 import { createdSpaceGenesis, type Space } from "../../space/space.ts";
+import { statesIn, TheirVector } from "../../space/version-vector.ts";
 import { askState } from "./ask-state.ts";
 import { givesBack } from "./confirm.ts";
 import { decodeItems, decodePullReply, encodeItems, encodePullReply } from "./messages.ts";
@@ -40,7 +41,7 @@ describe("bodies that are not everywhere", () => {
     expect([state.same, hasOurBodies(a, state)]).toEqual([false, false]);
     expect(fetched.missing).toBe(true);
     expect((await askState(remoteOf(a, account), b.replica)).same).toBe(false);
-    const { vector } = a.replica.vector();
+    const vector = new TheirVector([], statesIn(a.replica.vector().parts));
     const nothing = new Uint8Array(32);
     const claim = a.replica.claimOf({ aclHead: nothing, pending: nothing, lacks: nothing, vector })!;
     expect(await givesBack(withoutBodies, a.replica, claim)).toBe(false);

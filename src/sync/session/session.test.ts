@@ -20,7 +20,7 @@ import { changeIdOf } from "../../change/codec/change-stub.ts";
 import { DEFAULT_PARK_QUOTA } from "../../change/intake/set-aside.ts";
 import { coversAll, vectorOf } from "../../space/replica/own-vector.ts";
 import { createdSpaceGenesis } from "../../space/space.ts";
-import { writerKey } from "../../space/version-vector.ts";
+import { statesIn, TheirVector } from "../../space/version-vector.ts";
 import { CHANNEL_LIMITS } from "../lan/message-channel.ts";
 import { askState } from "./ask-state.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
@@ -62,7 +62,7 @@ describe("sessions", () => {
     expect(frames).toBeGreaterThan(2);
     expect(fetched).toMatchObject({ missing: false, refused: 0, foreignOwn: false });
     expect(rows(b)).toBe(rows(a));
-    expect(coversAll(a, vectorOf(b).vector)).toBe(true);
+    expect(coversAll(a, new TheirVector([], statesIn(vectorOf(b).parts)))).toBe(true);
     expect((await askState(remoteOf(a, account), b.replica)).same).toBe(true);
     await writeItem(a, "one", "more");
     expect((await pullAll(remoteOf(a, account), b)).fetched.changed).toBe(1);
@@ -87,19 +87,20 @@ describe("sessions", () => {
     const indexOf = (after: Uint8Array) =>
       after.length === 0 ? 0 : new DataView(new Uint8Array(after).slice(32).buffer).getUint32(12) + 1;
     const page = (from: number) => ({
+      shared: new Uint8Array(0),
       vector: all.slice(from, from + SYNC_BOUNDS.writers),
       rest: from + SYNC_BOUNDS.writers < all.length,
     });
     const remote: RemoteReplica = {
       request: async (kind, body) =>
         kind === SYNC_KINDS.state
-          ? encodeState({ ...stateFor(a.replica, decodeStateRequest(body), true), same: false, ...page(0) })
+          ? encodeState({ ...stateFor(a.replica, decodeStateRequest(body), true), same: false, rest: true })
           : encodeVectorPage(page(indexOf(decodeVectorRequest(body).after))),
     };
     const state = await askState(remote, a.replica);
     expect(state.isPart).toBe(true);
-    expect(state.vector.length).toBeGreaterThanOrEqual(SYNC_BOUNDS.writersInAll);
-    expect(state.vector.length).toBeLessThan(all.length);
+    expect(state.vector.states.length).toBeGreaterThanOrEqual(SYNC_BOUNDS.writersInAll);
+    expect(state.vector.states.length).toBeLessThan(all.length);
   });
 
   test("[vector] 50,000 writers take messages that fit a link, and each side gets what it lacks", async () => {
@@ -129,14 +130,16 @@ describe("sessions", () => {
       const { state, fetched } = await pullAll(remote, into);
       expect(fetched).toMatchObject({ missing: false, cut: false });
       expect(into.engine.store.parked.usage().count).toBe(0);
-      expect(new Set(state.vector.map(({ author, writer }) => writerKey(author, writer))).size).toBe(
-        vectorOf(from).vector.length,
-      );
+      expect(coversAll(from, state.vector)).toBe(true);
       expect(remote.largest()).toBeLessThan(CHANNEL_LIMITS.messageBytes / 2);
-      expect(remote.asked(SYNC_KINDS.vector)).toBeGreaterThanOrEqual(12);
+      // Parts that are the same are named alone.
+      expect(remote.asked(SYNC_KINDS.vector)).toBe(1);
+      expect(state.vector.states.length).toBeLessThan(5_000);
     }
     expect(rows(a)).toBe(rows(b));
-    expect(coversAll(a, (await askState(remoteOf(b, account), empty.replica)).vector)).toBe(true);
+    const whole = measured(remoteOf(b, account));
+    expect(coversAll(a, (await askState(whole, empty.replica)).vector)).toBe(true);
+    expect(whole.asked(SYNC_KINDS.vector)).toBeGreaterThanOrEqual(12);
     expect((await askState(remoteOf(a, account), b.replica)).same).toBe(true);
   }, 60_000);
 
@@ -145,11 +148,12 @@ describe("sessions", () => {
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     await writeItem(a, "x", "text");
-    const [own] = vectorOf(a).vector;
-    const goesOn = encodeState({ ...(await askState(remoteOf(a, account), b.replica)), rest: true });
+    const [own] = statesIn(vectorOf(a).parts);
+    const shared = new Uint8Array(0);
+    const goesOn = encodeState({ ...(await askState(remoteOf(a, account), b.replica)), vector: [], rest: true });
     for (const page of [
-      { vector: [own!], rest: true },
-      { vector: [], rest: true },
+      { shared, vector: [own!], rest: true },
+      { shared, vector: [], rest: true },
     ]) {
       const hostile = remoteOf(a, account, (kind, reply) => {
         if (kind === SYNC_KINDS.state) return goesOn;
@@ -165,7 +169,8 @@ describe("sessions", () => {
     const [a, b] = [replicaOf(seed, owner), replicaOf(seed, member)];
     await writeItem(a, "x", "before");
     const stranger = await askState(remoteOf(a, member), b.replica);
-    expect(stranger).toMatchObject({ known: true, content: false, vector: [] });
+    expect(stranger).toMatchObject({ known: true, content: false });
+    expect(stranger.vector.changes()).toBe(0);
     await a.aclService.act((context) => addAccounts(context, [{ identity: member.id, permission: "writer" }]));
     await writeItem(a, "x", "after");
     await pullAll(remoteOf(a, member), b);
@@ -227,7 +232,7 @@ describe("sessions", () => {
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
     for (const text of ["1", "2", "3"]) await writeItem(a, "same", text);
-    const parent = vectorOf(a).vector[0]!;
+    const parent = statesIn(vectorOf(a).parts)[0]!;
     const secondId = a.engine.store.sync.idsOfWriter(parent.no, 2)[1]!.id;
     await b.engine.write(() => {
       for (let i = 0; i < 5_000; i++) {

@@ -1,59 +1,94 @@
-import { bytesToHex, concatBytes } from "../../base/bytes.ts";
+import { bytesToHex } from "../../base/bytes.ts";
 import {
   entriesOf,
   keyOf,
+  lastKeyOf,
   type OwnState,
+  type OwnVector,
+  partIndexOf,
   sameState,
+  statesIn,
+  type TheirVector,
+  type VectorPart,
   type WriterRange,
-  type WriterState,
-  withinRange,
 } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
+import type { VectorPage } from "./messages.ts";
 
 const NOTHING = new Uint8Array(0);
 
-export interface VectorPart {
+/** Writers of ours, and the range that they are all of ours in. */
+export interface VectorStretch {
   readonly range: WriterRange;
   readonly vector: readonly OwnState[];
 }
 
-const boundOf = ({ author, writer }: WriterState): Uint8Array => concatBytes(author, writer);
-
-/** A vector in parts that fit into a message each. Together their ranges hold every writer that there can be. */
-function rangesOf(vector: readonly OwnState[]): VectorPart[] {
-  const size = SYNC_BOUNDS.writers;
-  const parts: VectorPart[] = [];
-  for (let from = 0; from === 0 || from < vector.length; from += size) {
-    const part = vector.slice(from, from + size);
-    const after = from === 0 ? NOTHING : boundOf(vector[from - 1]!);
-    const upto = from + size >= vector.length ? NOTHING : boundOf(part.at(-1)!);
-    parts.push({ range: { after, upto }, vector: part });
+/**
+ * Stretches of ours in which the other differs, each of which fits into a message. A vector that fits into one is one stretch,
+ * which differs in any case.
+ */
+export function stretchesThatDiffer({ parts, writers }: OwnVector, theirs: TheirVector): VectorStretch[] {
+  if (writers <= SYNC_BOUNDS.writers) return [{ range: { after: NOTHING, upto: NOTHING }, vector: statesIn(parts) }];
+  const stretches: VectorStretch[] = [];
+  let size = 0;
+  let [from, end] = [-1, -1];
+  const close = (): void => {
+    if (from < 0) return;
+    const after = from === 0 ? NOTHING : boundOf(parts[from - 1]!);
+    const upto = end === parts.length - 1 ? NOTHING : boundOf(parts[end]!);
+    stretches.push({ range: { after, upto }, vector: statesIn(parts.slice(from, end + 1)) });
+  };
+  for (const index of partsThatDiffer(parts, theirs)) {
+    const grown = parts.slice(end + 1, index + 1).reduce((sum, { states }) => sum + states.length, size);
+    if (from >= 0 && grown <= SYNC_BOUNDS.writers) size = grown;
+    else {
+      close();
+      from = index;
+      size = parts[index]!.states.length;
+    }
+    end = index;
   }
-  return parts;
+  close();
+  return stretches;
 }
 
-/** The parts of ours in which the other differs; if there is only one part, that one in any case. */
-export function rangesThatDiffer(mine: readonly OwnState[], theirs: readonly WriterState[]): VectorPart[] {
-  const parts = rangesOf(mine);
-  if (parts.length === 1) return parts;
-  const entryOf = entriesOf(mine);
-  const different = theirs
-    .map((other) => ({ other, key: keyOf(other) }))
-    .filter(({ other, key }) => {
-      const own = entryOf(key);
-      return !own || !sameState(own, other);
-    })
-    .map(({ key }) => key);
-  const ends = parts.map(({ range }) => bytesToHex(range.upto));
-  const at = new Set(different.map((key) => ends.findIndex((end) => end === "" || key <= end)));
-  return parts.filter((_, index) => at.has(index));
+/** Indexes of the parts in which the other has something that is not here, in their order. */
+function partsThatDiffer(parts: readonly VectorPart[], { states }: TheirVector): Set<number> {
+  const entryOf = entriesOf(parts);
+  const differing = new Set<number>();
+  for (const other of states) {
+    const key = keyOf(other);
+    const own = entryOf(key);
+    if (!own || !sameState(own, other)) differing.add(Math.min(partIndexOf(parts, key), parts.length - 1));
+  }
+  return differing;
 }
 
-/** As much of a vector as fits into a message, from a writer on, and whether it goes on after that. */
-export function vectorPage(
-  vector: readonly OwnState[],
-  after: Uint8Array,
-): { vector: readonly OwnState[]; rest: boolean } {
-  const left = withinRange(vector, { after, upto: NOTHING });
-  return { vector: left.slice(0, SYNC_BOUNDS.writers), rest: left.length > SYNC_BOUNDS.writers };
+const boundOf = (part: VectorPart): Uint8Array => Uint8Array.fromHex(lastKeyOf(part));
+
+/** The parts of which all writers come after one; all parts after none. */
+export function partsBehind<T extends OwnState>(parts: readonly VectorPart<T>[], after: string): VectorPart<T>[] {
+  if (after === "") return [...parts];
+  const from = partIndexOf(parts, after);
+  const isBehind = parts[from] !== undefined && parts[from].states[0]!.key > after;
+  return parts.slice(isBehind ? from : from + 1);
+}
+
+/** What stands in a vector behind a writer, but for the parts that the other has named; as much as fits into a message. */
+export function vectorPage({ parts }: OwnVector, after: Uint8Array, named: readonly Uint8Array[]): VectorPage {
+  const indexByHash = new Map(named.map((hash, index) => [bytesToHex(hash), index]));
+  const shared = new Uint8Array(Math.ceil(named.length / 8));
+  const vector: OwnState[] = [];
+  const behind = bytesToHex(after);
+  for (const part of parts.slice(after.length === 0 ? 0 : partIndexOf(parts, behind))) {
+    const index = indexByHash.get(bytesToHex(part.hash));
+    if (index !== undefined) {
+      shared[index >> 3]! |= 1 << (index & 7);
+      continue;
+    }
+    const states = part.states.filter(({ key }) => after.length === 0 || key > behind);
+    if (vector.length + states.length > SYNC_BOUNDS.writers) return { shared, vector, rest: true };
+    vector.push(...states);
+  }
+  return { shared, vector, rest: false };
 }

@@ -66,13 +66,13 @@ export const SESSION_CODECS: readonly WireCodec[] = [
   ),
   session(
     "vector request",
-    messages.encodeVectorRequest(spaceId, bytesOf(48)).slice(),
+    messages.encodeVectorRequest(spaceId, bytesOf(48), [bytesOf(32), bytesOf(32)]).slice(),
     messages.decodeVectorRequest,
-    ({ space, after }) => messages.encodeVectorRequest(space, after),
+    ({ space, after, parts }) => messages.encodeVectorRequest(space, after, parts),
   ),
   session(
     "vector",
-    messages.encodeVectorPage({ vector: [writer], rest: true }).slice(),
+    messages.encodeVectorPage({ shared: bytesOf(2), vector: [writer], rest: true }).slice(),
     messages.decodeVectorPage,
     messages.encodeVectorPage,
   ),
