@@ -26,6 +26,7 @@ const TRUTH = `
     seq INTEGER NOT NULL DEFAULT 0, last BLOB, lamport INTEGER NOT NULL DEFAULT 0, acl_pos INTEGER NOT NULL DEFAULT 0,
     changes INTEGER NOT NULL DEFAULT 0, counted INTEGER NOT NULL DEFAULT 0,
     UNIQUE(author, id));
+  CREATE INDEX writers_uncounted ON writers(no) WHERE counted = 0;
 
   CREATE TABLE datasets(no INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 
@@ -37,6 +38,7 @@ const TRUTH = `
     projection INTEGER NOT NULL, mod_lamport INTEGER NOT NULL DEFAULT 0, mod_change BLOB, mod_ms INTEGER NOT NULL DEFAULT 0,
     deleted_ms INTEGER NOT NULL DEFAULT 0, purged INTEGER NOT NULL DEFAULT 0);
   CREATE INDEX objects_by_projection ON objects(projection);
+  CREATE INDEX objects_derived ON objects(no) WHERE derived = 1;
   CREATE INDEX objects_to_purge ON objects(deleted_ms) WHERE deleted = 1 AND purged = 0;
 
   -- How many objects there are that were made by somebody and are not deleted. One row.
@@ -94,6 +96,7 @@ const TRUTH = `
   CREATE INDEX parked_by_rounds ON parked(rounds, author, wait_kind);
 
   CREATE TABLE quarantine(id BLOB PRIMARY KEY, code TEXT NOT NULL, facts TEXT NOT NULL, received_ms INTEGER NOT NULL, bytes BLOB NOT NULL);
+  CREATE INDEX quarantine_by_time ON quarantine(received_ms, id);
 
   -- In the graph, but not folded. wait_kind: body (only a stub is here, wait_for: the change's id), or as in parked.
   CREATE TABLE pending_bodies(

@@ -144,7 +144,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   );
   const displacedWriters = db.query<{ writer: number }, []>(`${DISPLACED_WRITERS} ORDER BY d.writer`);
   const anyForeign = db.query<{ no: number }, []>(
-    `SELECT no FROM writers WHERE NOT ${IS_SOMEBODY} AND changes > 0 LIMIT 1`,
+    `SELECT no FROM writers WHERE counted = 0 AND changes > 0 AND no NOT IN (${DISPLACED_WRITERS}) LIMIT 1`,
   );
   const foreign = db.query<{ no: number }, [number]>(`SELECT no FROM writers WHERE no = ? AND NOT ${IS_SOMEBODY}`);
   const placeOf = db.query<ChangePlace & { objectNo: number }, [Uint8Array]>(
