@@ -6,7 +6,7 @@ import type { Signer } from "../crypto/sign.ts";
 import type { Refusal } from "../protocol/refusals.ts";
 import type { SpaceDebug } from "../protocol/sync.ts";
 import type { Place } from "./places.ts";
-import type { OwnState, OwnVector, TheirVector, WriterRange, WriterState } from "./version-vector.ts";
+import type { KeyedState, OwnVector, TheirVector, WriterRange, WriterState } from "./version-vector.ts";
 
 export { changeIdOf, isStub } from "../change/codec/change-stub.ts";
 export type { AclBuild, AclMade, ComposeOptions };
@@ -275,7 +275,7 @@ export interface Replica {
   /** How many changes a replica with this vector claims to have that are not here. */
   claimedBeyond(theirs: TheirVector): number;
   /** Writers of whose chains the two replicas must compare ids, because one of them has forked as far as we can tell. */
-  suspects(theirs: TheirVector): readonly OwnState[];
+  suspects(theirs: TheirVector): readonly KeyedState[];
   /** What is here of these writers, at most so many ids of each. */
   chainsOf(writers: readonly Pick<WriterState, "author" | "writer">[], limit: number): WriterChain[];
 

@@ -18,8 +18,8 @@ export interface WriterState {
   readonly key?: string;
 }
 
-/** What is here of a writer. */
-export interface OwnState extends WriterState {
+/** The same with the writer's key. */
+export interface KeyedState extends WriterState {
   readonly key: string;
 }
 
@@ -30,7 +30,7 @@ export const LACKS_NOTHING: Uint8Array = new Uint8Array(32);
  * Writers that follow each other in a vector. Where a part ends depends on its writers alone, so that two vectors that have the
  * same writers somewhere have the same parts there.
  */
-export interface VectorPart<T extends OwnState = OwnState> {
+export interface VectorPart<T extends KeyedState = KeyedState> {
   /** Ordered by `key`; never empty. */
   readonly states: readonly T[];
   /** How many changes they have together. */
@@ -40,7 +40,7 @@ export interface VectorPart<T extends OwnState = OwnState> {
 }
 
 /** Everything that is here, in brief: one entry a writer, ordered by `key`, in parts. */
-export interface OwnVector<T extends OwnState = OwnState> {
+export interface OwnVector<T extends KeyedState = KeyedState> {
   readonly parts: readonly VectorPart<T>[];
   /** How many writers are in it. */
   readonly writers: number;
@@ -60,7 +60,7 @@ export interface WriterRange {
 }
 
 /** All entries of these parts. */
-export const statesIn = <T extends OwnState>(parts: readonly VectorPart<T>[]): T[] =>
+export const statesIn = <T extends KeyedState>(parts: readonly VectorPart<T>[]): T[] =>
   parts.flatMap(({ states }) => states);
 
 /** The last writer of a part. */
@@ -71,20 +71,20 @@ export const partIndexOf = (parts: readonly VectorPart[], key: string): number =
   firstAt(parts.length, (index) => lastKeyOf(parts[index]!) >= key);
 
 /** The entry of a writer in parts. */
-export function stateIn<T extends OwnState>(parts: readonly VectorPart<T>[], key: string): T | undefined {
+export function stateIn<T extends KeyedState>(parts: readonly VectorPart<T>[], key: string): T | undefined {
   const states = parts[partIndexOf(parts, key)]?.states ?? [];
   const state = states[placeIn(states, key)];
   return state?.key === key ? state : undefined;
 }
 
-const placeIn = (states: readonly OwnState[], key: string): number =>
+const placeIn = (states: readonly KeyedState[], key: string): number =>
   firstAt(states.length, (index) => states[index]!.key >= key);
 
 /**
  * Finds the entries of writers in parts. For those who ask in the order of the writers: the entry behind the one that was found
  * last is looked at first.
  */
-export function entriesOf<T extends OwnState>(parts: readonly VectorPart<T>[]): (key: string) => T | undefined {
+export function entriesOf<T extends KeyedState>(parts: readonly VectorPart<T>[]): (key: string) => T | undefined {
   let [part, at] = [0, 0];
   return (key) => {
     if (at === parts[part]?.states.length) [part, at] = [part + 1, 0];
@@ -100,7 +100,7 @@ export function entriesOf<T extends OwnState>(parts: readonly VectorPart<T>[]): 
 }
 
 /** The writers of a range. */
-export function withinRange<T extends OwnState>(
+export function withinRange<T extends KeyedState>(
   parts: readonly VectorPart<T>[],
   { after, upto }: WriterRange,
 ): readonly T[] {
@@ -129,21 +129,20 @@ function firstAt(length: number, holds: (index: number) => boolean): number {
  */
 export class TheirVector {
   readonly shared: ReadonlySet<VectorPart>;
-  /** Ordered by writer. */
-  readonly states: readonly WriterState[];
+  /** Ordered by key. */
+  readonly states: readonly KeyedState[];
   readonly #parts: readonly VectorPart[];
 
   constructor(shared: readonly VectorPart[], states: readonly WriterState[]) {
     this.shared = new Set(shared);
     this.#parts = shared;
-    this.states = inOrder(states);
+    this.states = inOrder(states.map(keyed));
   }
 
   /** What it has of a writer. */
-  stateOf(key: string): WriterState | undefined {
-    const { states } = this;
-    const state = states[firstAt(states.length, (index) => keyOf(states[index]!) >= key)];
-    return state && keyOf(state) === key ? state : stateIn(this.#parts, key);
+  stateOf(key: string): KeyedState | undefined {
+    const state = this.states[placeIn(this.states, key)];
+    return state?.key === key ? state : stateIn(this.#parts, key);
   }
 
   /** How many changes it has. */
@@ -154,9 +153,9 @@ export class TheirVector {
 }
 
 /** A peer may say them in any order. */
-function inOrder(states: readonly WriterState[]): readonly WriterState[] {
-  const isInOrder = states.every((state, index) => index === 0 || keyOf(states[index - 1]!) < keyOf(state));
-  return isInOrder ? states : states.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+function inOrder(states: readonly KeyedState[]): readonly KeyedState[] {
+  const isInOrder = states.every(({ key }, index) => index === 0 || states[index - 1]!.key < key);
+  return isInOrder ? states : states.toSorted((a, b) => (a.key < b.key ? -1 : 1));
 }
 
 export const isForked = (state: WriterState): boolean => state.count > state.seq;
@@ -168,6 +167,8 @@ export const writerKey = (author: Uint8Array, writer: Uint8Array): string => byt
 
 /** States by writer. */
 export const byWriter = (vector: readonly WriterState[]): Map<string, WriterState> =>
-  new Map(vector.map((state) => [keyOf(state), state]));
+  new Map(vector.map((state) => [state.key ?? writerKey(state.author, state.writer), state]));
 
-export const keyOf = (state: WriterState): string => state.key ?? writerKey(state.author, state.writer);
+/** A state with its key. */
+export const keyed = (state: WriterState): KeyedState =>
+  state.key === undefined ? { ...state, key: writerKey(state.author, state.writer) } : (state as KeyedState);

@@ -7,9 +7,8 @@ import type { Replica } from "../replica.ts";
 import {
   entriesOf,
   isForked,
-  keyOf,
+  type KeyedState,
   LACKS_NOTHING,
-  type OwnState,
   type OwnVector,
   sameState,
   stateIn,
@@ -20,7 +19,7 @@ import {
 import { mergedParts, partsOf } from "./vector-parts.ts";
 
 /** What is here of a writer, with its number in the store. */
-export interface StoredState extends OwnState {
+export interface StoredState extends KeyedState {
   readonly no: number;
 }
 
@@ -213,7 +212,7 @@ function suspects(source: VectorSource, theirs: TheirVector): StoredState[] {
   const { store } = source.engine;
   const entryOf = entriesOf(vectorOf(source).parts);
   return theirs.states.flatMap((other) => {
-    const mine = entryOf(keyOf(other));
+    const mine = entryOf(other.key);
     if (!mine || sameState(mine, other)) return [];
     if (isForked(mine) || isForked(other)) return [mine];
     if (other.seq > mine.seq) return [];
@@ -226,7 +225,7 @@ function claimedBeyond(source: VectorSource, theirs: TheirVector): number {
   const entryOf = entriesOf(vectorOf(source).parts);
   let beyond = 0;
   for (const other of theirs.states) {
-    const mine = entryOf(keyOf(other));
+    const mine = entryOf(other.key);
     if (!mine) beyond += other.count;
     else if (!sameState(mine, other)) beyond += Math.max(0, other.count - mine.count);
   }

@@ -1,6 +1,14 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { entriesOf, lastKeyOf, type OwnState, partIndexOf, stateIn, statesIn, withinRange } from "../version-vector.ts";
+import {
+  entriesOf,
+  type KeyedState,
+  lastKeyOf,
+  partIndexOf,
+  stateIn,
+  statesIn,
+  withinRange,
+} from "../version-vector.ts";
 import { mergedParts, partsOf } from "./vector-parts.ts";
 
 /** Keys of one author; ends of parts are as rare as they are, or do not occur, or are everywhere. */
@@ -13,7 +21,7 @@ const keys = fc.constantFrom("0123456789abcdef", "123456789abcdef", "0").chain((
   ),
 );
 
-const stateOf = (key: string, seq: number): OwnState => ({
+const stateOf = (key: string, seq: number): KeyedState => ({
   key,
   author: Uint8Array.fromHex(key.slice(0, 64)),
   writer: Uint8Array.fromHex(key.slice(64)),
@@ -29,8 +37,8 @@ const shape = (parts: ReturnType<typeof partsOf>) =>
 test("parts with entries put in are what they are when all entries are cut anew, and finding goes through them as through a list", () => {
   fc.assert(
     fc.property(fc.array(keys, { minLength: 1, maxLength: 5 }), (rounds) => {
-      const all = new Map<string, OwnState>();
-      let parts = partsOf<OwnState>([]);
+      const all = new Map<string, KeyedState>();
+      let parts = partsOf<KeyedState>([]);
       for (const [round, some] of rounds.entries()) {
         const fresh = some.toSorted().map((key) => stateOf(key, round + 1));
         for (const state of fresh) all.set(state.key, state);
@@ -40,7 +48,7 @@ test("parts with entries put in are what they are when all entries are cut anew,
         expect(shape(parts)).toEqual(shape(partsOf(flat)));
       }
       const flat = statesIn(parts);
-      const isFound = (entryOf: (key: string) => OwnState | undefined) => (key: string) =>
+      const isFound = (entryOf: (key: string) => KeyedState | undefined) => (key: string) =>
         entryOf(key) === all.get(key);
       const asked = rounds.flat();
       expect(asked.toSorted().every(isFound(entriesOf(parts)))).toBe(true);

@@ -1,5 +1,5 @@
 import { sha256 } from "../../crypto/hash.ts";
-import { lastKeyOf, type OwnState, type VectorPart } from "../version-vector.ts";
+import { type KeyedState, lastKeyOf, type VectorPart } from "../version-vector.ts";
 
 /**
  * From so many writers on a part ends behind the next one whose id ends with four zero bits, so that parts have 32 writers on
@@ -12,17 +12,17 @@ const AUTHOR_BYTES = 32;
 /** Author, writer, seq, count, last, forks (zeros where there are none). */
 const HASHED_BYTES = AUTHOR_BYTES + 16 + 8 + 8 + 32 + 32;
 
-const isEnd = (states: readonly OwnState[]): boolean =>
+const isEnd = (states: readonly KeyedState[]): boolean =>
   states.length >= MOST || (states.length >= LEAST && states.at(-1)!.key.endsWith("0"));
 
 /** Parts of entries that are ordered by key. */
-export const partsOf = <T extends OwnState>(states: readonly T[]): VectorPart<T>[] => mergedParts([], states);
+export const partsOf = <T extends KeyedState>(states: readonly T[]): VectorPart<T>[] => mergedParts([], states);
 
 /**
  * The parts with entries put in, which are ordered by key; where a writer is in both as the second has it. The same parts as if
  * all entries were cut anew, and the very part where nothing in it changed.
  */
-export function mergedParts<T extends OwnState>(
+export function mergedParts<T extends KeyedState>(
   before: readonly VectorPart<T>[],
   fresh: readonly T[],
 ): VectorPart<T>[] {
@@ -57,7 +57,7 @@ export function mergedParts<T extends OwnState>(
   return parts;
 }
 
-function partOf<T extends OwnState>(states: readonly T[]): VectorPart<T> {
+function partOf<T extends KeyedState>(states: readonly T[]): VectorPart<T> {
   const bytes = Buffer.alloc(states.length * HASHED_BYTES);
   let changes = 0;
   for (const [index, { key, seq, count, last, forks }] of states.entries()) {

@@ -2,11 +2,11 @@ import { bytesToHex, concatBytes } from "../../base/bytes.ts";
 import type { Replica } from "../../space/replica.ts";
 import {
   entriesOf,
-  keyOf,
+  type KeyedState,
+  keyed,
   sameState,
   TheirVector,
   type VectorPart,
-  type WriterState,
 } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import {
@@ -47,14 +47,14 @@ async function restOf(remote: RemoteReplica, replica: Replica): Promise<Pick<Who
   const { parts } = replica.vector();
   const entryOf = entriesOf(parts);
   let different = 0;
-  const sharing = (other: WriterState): WriterState => {
-    const own = entryOf(keyOf(other));
+  const sharing = (other: KeyedState): KeyedState => {
+    const own = entryOf(other.key);
     if (own && sameState(own, other)) return own;
     different++;
     return other;
   };
   const shared = new Set<VectorPart>();
-  const states: WriterState[] = [];
+  const states: KeyedState[] = [];
   const whole = () => new TheirVector([...shared], states);
   for (let after: Uint8Array = new Uint8Array(0); ; ) {
     if (different >= SYNC_BOUNDS.writersInAll) return { vector: whole(), isPart: true };
@@ -69,7 +69,7 @@ async function restOf(remote: RemoteReplica, replica: Replica): Promise<Pick<Who
       const place = concatBytes(other.author, other.writer);
       if (Buffer.compare(place, after) <= 0) throw new SessionFault("the peer's vector does not go forward");
       after = place;
-      states.push(sharing(other));
+      states.push(sharing(keyed(other)));
     }
     if (!page.rest) return { vector: whole() };
     if (page.vector.length === 0) throw new SessionFault("the peer's vector does not end");

@@ -1,9 +1,8 @@
 import { bytesToHex } from "../../base/bytes.ts";
 import {
   entriesOf,
-  keyOf,
+  type KeyedState,
   lastKeyOf,
-  type OwnState,
   type OwnVector,
   partIndexOf,
   sameState,
@@ -20,7 +19,7 @@ const NOTHING = new Uint8Array(0);
 /** Writers of ours, and the range that they are all of ours in. */
 export interface VectorStretch {
   readonly range: WriterRange;
-  readonly vector: readonly OwnState[];
+  readonly vector: readonly KeyedState[];
 }
 
 /**
@@ -57,9 +56,8 @@ function partsThatDiffer(parts: readonly VectorPart[], { states }: TheirVector):
   const entryOf = entriesOf(parts);
   const differing = new Set<number>();
   for (const other of states) {
-    const key = keyOf(other);
-    const own = entryOf(key);
-    if (!own || !sameState(own, other)) differing.add(Math.min(partIndexOf(parts, key), parts.length - 1));
+    const own = entryOf(other.key);
+    if (!own || !sameState(own, other)) differing.add(Math.min(partIndexOf(parts, other.key), parts.length - 1));
   }
   return differing;
 }
@@ -67,7 +65,7 @@ function partsThatDiffer(parts: readonly VectorPart[], { states }: TheirVector):
 const boundOf = (part: VectorPart): Uint8Array => Uint8Array.fromHex(lastKeyOf(part));
 
 /** The parts of which all writers come after one; all parts after none. */
-export function partsBehind<T extends OwnState>(parts: readonly VectorPart<T>[], after: string): VectorPart<T>[] {
+export function partsBehind<T extends KeyedState>(parts: readonly VectorPart<T>[], after: string): VectorPart<T>[] {
   if (after === "") return [...parts];
   const from = partIndexOf(parts, after);
   const isBehind = parts[from] !== undefined && parts[from].states[0]!.key > after;
@@ -78,7 +76,7 @@ export function partsBehind<T extends OwnState>(parts: readonly VectorPart<T>[],
 export function vectorPage({ parts }: OwnVector, after: Uint8Array, named: readonly Uint8Array[]): VectorPage {
   const indexByHash = new Map(named.map((hash, index) => [bytesToHex(hash), index]));
   const shared = new Uint8Array(Math.ceil(named.length / 8));
-  const vector: OwnState[] = [];
+  const vector: KeyedState[] = [];
   const behind = bytesToHex(after);
   for (const part of parts.slice(after.length === 0 ? 0 : partIndexOf(parts, behind))) {
     const index = indexByHash.get(bytesToHex(part.hash));
