@@ -6,7 +6,7 @@ import type { Signer } from "../crypto/sign.ts";
 import type { Refusal } from "../protocol/refusals.ts";
 import type { SpaceDebug } from "../protocol/sync.ts";
 import type { Place } from "./places.ts";
-import type { KeyedState, OwnVector, TheirVector, WriterRange, WriterState } from "./version-vector.ts";
+import type { KeyedState, OwnVector, TheirVector, WriterState } from "./version-vector.ts";
 
 export { changeIdOf, isStub } from "../change/codec/change-stub.ts";
 export type { AclBuild, AclMade, ComposeOptions };
@@ -32,8 +32,8 @@ export const PATIENCE_ROUNDS = 5;
 /** What another replica has, so that it can be given what it lacks. */
 export interface Pull {
   readonly vector: readonly WriterState[];
-  /** The writers that this is about; all of them if absent. */
-  readonly range?: WriterRange;
+  /** Whether this is about the writers of `vector` alone; one that it lacks wholly stands there with nothing. */
+  readonly only?: boolean;
   /** Where the last frame ended; 0 at the beginning. */
   readonly cursor: number;
   /** All ids that it has of writers whose chains differ from ours. */

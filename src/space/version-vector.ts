@@ -50,15 +50,6 @@ export interface OwnVector<T extends KeyedState = KeyedState> {
   readonly digest: Uint8Array;
 }
 
-/**
- * Part of a vector: the writers after `after`, up to and including `upto`. Each is both fields of a writer, joined; empty
- * means no bound.
- */
-export interface WriterRange {
-  readonly after: Uint8Array;
-  readonly upto: Uint8Array;
-}
-
 /** All entries of these parts. */
 export const statesIn = <T extends KeyedState>(parts: readonly VectorPart<T>[]): T[] =>
   parts.flatMap(({ states }) => states);
@@ -97,19 +88,6 @@ export function entriesOf<T extends KeyedState>(parts: readonly VectorPart<T>[])
     at++;
     return state;
   };
-}
-
-/** The writers of a range. */
-export function withinRange<T extends KeyedState>(
-  parts: readonly VectorPart<T>[],
-  { after, upto }: WriterRange,
-): readonly T[] {
-  const [behind, last] = [bytesToHex(after), bytesToHex(upto)];
-  const begin = after.length === 0 ? 0 : partIndexOf(parts, behind);
-  const end = upto.length === 0 ? parts.length : partIndexOf(parts, last) + 1;
-  return statesIn(parts.slice(begin, end)).filter(
-    ({ key }) => (after.length === 0 || key > behind) && (upto.length === 0 || key <= last),
-  );
 }
 
 /** The first of so many places at which something holds that holds at all places behind it. */

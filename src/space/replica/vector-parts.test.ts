@@ -1,14 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import {
-  entriesOf,
-  type KeyedState,
-  lastKeyOf,
-  partIndexOf,
-  stateIn,
-  statesIn,
-  withinRange,
-} from "../version-vector.ts";
+import { entriesOf, type KeyedState, lastKeyOf, partIndexOf, stateIn, statesIn } from "../version-vector.ts";
 import { mergedParts, partsOf } from "./vector-parts.ts";
 
 /** Keys of one author; ends of parts are as rare as they are, or do not occur, or are everywhere. */
@@ -17,7 +9,7 @@ const keys = fc.constantFrom("0123456789abcdef", "123456789abcdef", "0").chain((
     fc
       .tuple(fc.integer({ min: 0, max: 0xffffff }), fc.constantFrom(...ends))
       .map(([number, end]) => `${"a".repeat(64)}${number.toString(16).padStart(31, "0")}${end}`),
-    { maxLength: 1_500, size: "max" },
+    { maxLength: 600, size: "max" },
   ),
 );
 
@@ -36,7 +28,7 @@ const shape = (parts: ReturnType<typeof partsOf>) =>
 
 test("parts with entries put in are what they are when all entries are cut anew, and finding goes through them as through a list", () => {
   fc.assert(
-    fc.property(fc.array(keys, { minLength: 1, maxLength: 5 }), (rounds) => {
+    fc.property(fc.array(keys, { minLength: 1, maxLength: 4 }), (rounds) => {
       const all = new Map<string, KeyedState>();
       let parts = partsOf<KeyedState>([]);
       for (const [round, some] of rounds.entries()) {
@@ -47,7 +39,6 @@ test("parts with entries put in are what they are when all entries are cut anew,
         expect(statesIn(parts)).toEqual(flat);
         expect(shape(parts)).toEqual(shape(partsOf(flat)));
       }
-      const flat = statesIn(parts);
       const isFound = (entryOf: (key: string) => KeyedState | undefined) => (key: string) =>
         entryOf(key) === all.get(key);
       const asked = rounds.flat();
@@ -56,15 +47,10 @@ test("parts with entries put in are what they are when all entries are cut anew,
       expect(asked.every(isFound((key) => stateIn(parts, key)))).toBe(true);
       const indexOf = (key: string) => parts.findIndex((part) => key <= lastKeyOf(part));
       expect(asked.every((key) => partIndexOf(parts, key) === indexOf(key))).toBe(true);
-      const [after, upto] = [flat[flat.length >> 2]?.key ?? "", flat[flat.length >> 1]?.key ?? ""];
-      const range = { after: Uint8Array.fromHex(after), upto: Uint8Array.fromHex(upto) };
-      expect(withinRange(parts, range)).toEqual(
-        flat.filter(({ key }) => (after === "" || key > after) && (upto === "" || key <= upto)),
-      );
     }),
-    { numRuns: 60 },
+    { numRuns: 40 },
   );
-});
+}, 60_000);
 
 test("a part that nothing was put into stays the very same", () => {
   const states = Array.from({ length: 5_000 }, (_, n) =>

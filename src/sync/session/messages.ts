@@ -1,7 +1,7 @@
 import { concatBytes, equalBytes } from "../../base/bytes.ts";
 import { type CborValue, decodeCbor, encodeCbor } from "../../base/dag-cbor.ts";
 import type { Pull, PulledFrame, RemoteState } from "../../space/replica.ts";
-import { LACKS_NOTHING, type WriterRange, type WriterState } from "../../space/version-vector.ts";
+import { LACKS_NOTHING, type WriterState } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 
 /** Bytes of a peer that do not follow the protocol. */
@@ -125,7 +125,7 @@ export function encodePullRequest(request: PullRequest): Uint8Array {
   return encodeCbor({
     space: request.space,
     vector: vectorValue(request.vector),
-    ...(request.range ? { range: [request.range.after, request.range.upto] } : {}),
+    ...(request.only ? { only: true } : {}),
     cursor: request.cursor,
     chains: request.chains.map(({ author, writer, ids }) => ({ author, writer, ids: concatBytes(...ids) })),
     held: concatBytes(...request.held),
@@ -137,7 +137,7 @@ export function decodePullRequest(bytes: Uint8Array): PullRequest {
   return {
     space: text(map, "space"),
     vector: readVector(map["vector"]),
-    ...readRange(map["range"]),
+    ...(map["only"] === true ? { only: true } : {}),
     cursor: count(map, "cursor"),
     chains: list(map, "chains").map((item) => {
       const chain = asFields(item);
@@ -241,15 +241,9 @@ function readVector(value: CborValue | undefined): WriterState[] {
   });
 }
 
-function readRange(value: CborValue | undefined): { range?: WriterRange } {
-  if (value === undefined) return {};
-  if (!Array.isArray(value) || value.length !== 2) throw new SessionFault("a malformed range");
-  return { range: { after: bound(value[0]), upto: bound(value[1]) } };
-}
-
 /** Both fields of a writer, joined, or nothing. */
 function bound(value: CborValue | undefined): Uint8Array {
-  if (!sized(value, 48) && !sized(value, 0)) throw new SessionFault("a malformed range");
+  if (!sized(value, 48) && !sized(value, 0)) throw new SessionFault("a malformed place in a vector");
   return value;
 }
 

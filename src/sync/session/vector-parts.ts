@@ -1,68 +1,48 @@
 import { bytesToHex } from "../../base/bytes.ts";
+import type { Pull } from "../../space/replica.ts";
 import {
   entriesOf,
   type KeyedState,
-  lastKeyOf,
   type OwnVector,
   partIndexOf,
   sameState,
   statesIn,
   type TheirVector,
   type VectorPart,
-  type WriterRange,
+  type WriterState,
 } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import type { VectorPage } from "./messages.ts";
 
 const NOTHING = new Uint8Array(0);
 
-/** Writers of ours, and the range that they are all of ours in. */
-export interface VectorStretch {
-  readonly range: WriterRange;
-  readonly vector: readonly KeyedState[];
-}
-
 /**
- * Stretches of ours in which the other differs, each of which fits into a message. A vector that fits into one is one stretch,
- * which differs in any case.
+ * What a remote is asked for by: the whole of our vector where it fits into a message; else what is here of the writers of which
+ * it has something else, as many as fit into one message at a time.
  */
-export function stretchesThatDiffer({ parts, writers }: OwnVector, theirs: TheirVector): VectorStretch[] {
-  if (writers <= SYNC_BOUNDS.writers) return [{ range: { after: NOTHING, upto: NOTHING }, vector: statesIn(parts) }];
-  const stretches: VectorStretch[] = [];
-  let size = 0;
-  let [from, end] = [-1, -1];
-  const close = (): void => {
-    if (from < 0) return;
-    const after = from === 0 ? NOTHING : boundOf(parts[from - 1]!);
-    const upto = end === parts.length - 1 ? NOTHING : boundOf(parts[end]!);
-    stretches.push({ range: { after, upto }, vector: statesIn(parts.slice(from, end + 1)) });
-  };
-  for (const index of partsThatDiffer(parts, theirs)) {
-    const grown = parts.slice(end + 1, index + 1).reduce((sum, { states }) => sum + states.length, size);
-    if (from >= 0 && grown <= SYNC_BOUNDS.writers) size = grown;
-    else {
-      close();
-      from = index;
-      size = parts[index]!.states.length;
-    }
-    end = index;
-  }
-  close();
-  return stretches;
-}
-
-/** Indexes of the parts in which the other has something that is not here, in their order. */
-function partsThatDiffer(parts: readonly VectorPart[], { states }: TheirVector): Set<number> {
+export function vectorsToAsk({ parts, writers }: OwnVector, theirs: TheirVector): Pick<Pull, "vector" | "only">[] {
+  if (writers <= SYNC_BOUNDS.writers) return [{ vector: statesIn(parts) }];
   const entryOf = entriesOf(parts);
-  const differing = new Set<number>();
-  for (const other of states) {
+  const differing = theirs.states.flatMap((other) => {
     const own = entryOf(other.key);
-    if (!own || !sameState(own, other)) differing.add(Math.min(partIndexOf(parts, other.key), parts.length - 1));
-  }
-  return differing;
+    if (!own) return [lacked(other)];
+    return sameState(own, other) ? [] : [own];
+  });
+  const asked: Pick<Pull, "vector" | "only">[] = [];
+  for (let at = 0; at < differing.length; at += SYNC_BOUNDS.writers)
+    asked.push({ vector: differing.slice(at, at + SYNC_BOUNDS.writers), only: true });
+  return asked;
 }
 
-const boundOf = (part: VectorPart): Uint8Array => Uint8Array.fromHex(lastKeyOf(part));
+/** A writer of whom nothing is here. */
+const lacked = ({ author, writer }: WriterState): WriterState => ({
+  author,
+  writer,
+  seq: 0,
+  count: 0,
+  last: new Uint8Array(32),
+  forks: NOTHING,
+});
 
 /** The parts of which all writers come after one; all parts after none. */
 export function partsBehind<T extends KeyedState>(parts: readonly VectorPart<T>[], after: string): VectorPart<T>[] {

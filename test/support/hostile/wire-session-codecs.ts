@@ -43,7 +43,7 @@ const session = <T>(
 const PULL = {
   space: spaceId,
   vector: [writer],
-  range: { after: bytesOf(48), upto: new Uint8Array(0) },
+  only: true,
   cursor: 4,
   chains: [{ author: bytesOf(32), writer: bytesOf(16), ids: [bytesOf(32)] }],
   held: [bytesOf(32)],
