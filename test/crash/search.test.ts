@@ -8,6 +8,7 @@ import { describe, expect } from "bun:test";
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { indexDirectory, search, searchUntil } from "../support/models/search.ts";
+import { pace } from "../support/pace.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -44,7 +45,7 @@ describe("the search index", () => {
         const server = await startServer({ dataDir: root.path, settled: false });
         const until = performance.now() + 100 + rng.next() * 500;
         const writing = write(server.client, world, rng, until).catch(() => undefined);
-        await Bun.sleep(until - performance.now() - rng.next() * 80);
+        await pace(until - performance.now() - rng.next() * 80);
         await server.kill();
         await writing;
       }

@@ -1,5 +1,6 @@
 /** Invariant: a space whose creation was cut short by a crash is whole or absent, and whatever is listed can be written to. */
 import { describe, expect } from "bun:test";
+import { pace } from "../support/pace.ts";
 import { createRng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -64,7 +65,7 @@ describe("between the steps of creating a space", () => {
           for (;;) acknowledged.add((await createSpace(server.client)).id);
         });
         const ended = Promise.allSettled(creating);
-        await Bun.sleep(rng.int(3, 60));
+        await pace(rng.int(3, 60));
         await server.kill();
         await ended;
       }

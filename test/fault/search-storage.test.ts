@@ -37,13 +37,13 @@ const processes = async (server: RunningServer): Promise<ProcessRow[]> =>
 
 /** The row of a piece of long work, once it is there. */
 async function shown(server: RunningServer, kind: string): Promise<ProcessRow> {
-  const deadline = performance.now() + 60_000;
-  for (;;) {
-    const row = (await processes(server)).find((each) => each.kind === kind);
-    if (row) return row;
-    if (performance.now() > deadline) throw new Error(`no process ${kind}: ${JSON.stringify(await processes(server))}`);
-    await Bun.sleep(20);
-  }
+  let row: ProcessRow | undefined;
+  const isThere = async () => {
+    row = (await processes(server)).find((each) => each.kind === kind);
+    return row !== undefined;
+  };
+  await until(isThere, `a process ${kind}`, 60_000);
+  return row!;
 }
 
 /** Long texts of words that no other has, and at the end of each one that says which it is. */

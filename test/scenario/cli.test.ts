@@ -252,9 +252,13 @@ describe("commands", () => {
       stdout: "pipe",
       stderr: "pipe",
     });
-    await Bun.sleep(400); // the stream opens; a shutdown before that is the unreachable case
+    let text = "";
+    const reading = (async () => {
+      for await (const chunk of child.stdout) text += Buffer.from(chunk).toString();
+    })();
+    await until(() => text.includes('"ready"'), "the stream to open"); // a shutdown before that is the unreachable case
     await server.stop();
-    const text = await new Response(child.stdout).text();
+    await reading;
     await child.exited;
     expect(text).toContain("server_shutdown");
     expect(child.exitCode).toBe(0);

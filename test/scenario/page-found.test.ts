@@ -9,6 +9,10 @@ const visits = usePageVisits("Household");
 const { contentOf, look, makeDocument, place } = visits;
 const writerOf = (page: Page) => page.getByLabel("Markdown", { exact: true });
 
+/** Until the page has shown what follows from all that it has heard of. */
+const painted = (page: Page): Promise<void> =>
+  page.evaluate(() => new Promise<void>((done) => requestAnimationFrame(() => requestAnimationFrame(() => done()))));
+
 look(
   "[page] text that is not saved is there again after going elsewhere, says that it is a draft, and is saved or given up",
   async () => place("spaces", visits.spaceId, "objects", await makeDocument("# Plan\n")),
@@ -112,7 +116,7 @@ look(
     await question.focus();
     for (let n = 0; n < 12; n++) {
       await page.keyboard.down("Enter");
-      await Bun.sleep(80);
+      await painted(page);
     }
     await page.keyboard.up("Enter");
     const id = /objects\/([^/?]+)/.exec(page.url())![1]!;
@@ -387,7 +391,8 @@ look(
       await page.goto(place(...segments));
       await page.getByText("Loading…").waitFor({ state: "detached" });
       for (const summary of await page.locator("summary").all()) await summary.click();
-      await Bun.sleep(150);
+      await page.getByText("Loading…").waitFor({ state: "detached" });
+      await painted(page);
       expect([segments.join("/"), await overflowOf(page)]).toEqual([segments.join("/"), []]);
     }
   },

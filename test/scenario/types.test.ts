@@ -2,6 +2,7 @@
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
 import type { JsonObject, SpaceInfo } from "../support/server/client.ts";
+import { untilAfter } from "../support/server/client.ts";
 import {
   ANY_FIELDS,
   type CreatedType,
@@ -294,7 +295,7 @@ describe("dataset declarations", () => {
     const row = await items.find(id);
     expect(row).toMatchObject({ id, text: "hello", by: accountId });
     expect((row!["at"] as JsonObject)["$date"]).toBeString();
-    await Bun.sleep(5);
+    await untilAfter(row!["at"]);
     await items.modify([{ id, ops: [{ type: "$set", path: "text", value: "edited" }] }]);
     const edited = await items.find(id);
     expect(edited).toMatchObject({ text: "edited", by: accountId, at: row!["at"]! });

@@ -164,6 +164,11 @@ test("[draft] what is typed while a save is under way stays, unsaved", async () 
   expect([draft.dirty.value, document.content]).toEqual([false, "one\ntwo\nthree"]);
 });
 
+/** So many turns of the event loop. */
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await Bun.sleep(0);
+}
+
 test("[draft] readings that overtake each other while a save is under way settle on the newest", async () => {
   const document = fakeDocument("one\ntwo\nthree");
   const draft = draftOf({
@@ -172,11 +177,11 @@ test("[draft] readings that overtake each other while a save is under way settle
     // The first read of a bundle takes longest.
     read: async () => {
       const content = document.content;
-      await Bun.sleep(delayMs--);
+      await turns(delay--);
       return content;
     },
   });
-  let delayMs = 40;
+  let delay = 40;
   await draft.reload();
   draft.write("one\nmine\nthree");
   document.content = "one\ntheirs\nthree";
@@ -184,7 +189,7 @@ test("[draft] readings that overtake each other while a save is under way settle
   const settling = draft.settle(["theirs"]);
   for (let n = 0; n < 20; n++) {
     void draft.reload();
-    await Bun.sleep(3);
+    await turns(3);
   }
   await settling;
   await draft.reload();

@@ -195,7 +195,8 @@ describeWithNats("files and the network", () => {
       const before = (await filesInStore(nats.url)).messages;
       await until(async () => (await filesInStore(nats.url)).messages > before + 4, "some chunks");
       await nats.kill();
-      await Bun.sleep(300);
+      const status = () => a.server.client.get<{ networkPeers: number }>(`/v1/spaces/${spaceId}/sync-status`);
+      await until(async () => (await status()).networkPeers === 0, "the outage to be noticed", 30_000);
       expect((await statusOf(a, spaceId, file.fileId)).state).toBe("inflight");
       await nats.start();
       await until(async () => (await filesInStore(nats.url)).messages > before + 8, "more chunks", 30_000);

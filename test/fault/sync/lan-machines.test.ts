@@ -5,6 +5,7 @@
 import { expect } from "bun:test";
 import { createLan, describeWithMachines, type Machine } from "../../support/network/machines.ts";
 import { expectConverged } from "../../support/oracle/converged.ts";
+import { pace } from "../../support/pace.ts";
 import { createRng } from "../../support/rng.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
@@ -155,7 +156,7 @@ describeWithMachines("servers on machines of one LAN", () => {
           await writes;
           seat.device = undefined;
           if (rng.chance(0.8)) await start(seat);
-        } else await Bun.sleep(rng.int(50, 1500));
+        } else await pace(rng.int(50, 1500));
       }
 
       for (const seat of seats) {

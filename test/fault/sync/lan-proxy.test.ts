@@ -10,6 +10,7 @@ import { type RemoteLine, startLanProxy } from "../../support/network/lan-proxy.
 import { createLan, describeWithMachines, type Machine } from "../../support/network/machines.ts";
 import { mend } from "../../support/network/tcp-line.ts";
 import { expectConverged } from "../../support/oracle/converged.ts";
+import { pace } from "../../support/pace.ts";
 import { createRng } from "../../support/rng.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
@@ -180,7 +181,7 @@ describeWithMachines("servers with a misbehaving line between them", () => {
           await writes;
           seat.device = undefined;
           if (rng.chance(0.8)) await start(seat);
-        } else await Bun.sleep(rng.int(50, 1000));
+        } else await pace(rng.int(50, 1000));
       }
       for (const seat of seats) {
         await mend(seat.line);

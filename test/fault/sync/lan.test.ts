@@ -2,6 +2,7 @@
 import { describe, expect } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { type JsonObject, until } from "../../support/server/client.ts";
@@ -105,7 +106,7 @@ describe("two devices of an account on a LAN", () => {
         })();
         await until(async () => (await spacesOf(second)).some(({ id }) => id === space.id), "the row", 20_000);
         const forced = second.server.client.request("POST", `/v1/spaces/${space.id}/sync`);
-        await Bun.sleep(i * 10);
+        await pace(i * 10);
         await remover.server.client.del(`/v1/spaces/${space.id}`);
         expect([204, 409, 503]).toContain((await forced).status);
         await writing;

@@ -62,8 +62,11 @@ async function dialAs(
     ...{ request: () => undefined, notice: () => undefined, spacesChanged: () => {}, closed: () => {} },
     afford: () => Promise.resolve(),
   };
+  const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   const link = await openPeerLink(socket, "dialler", identity, () => keys, events).catch(() => undefined);
-  await Bun.sleep(100); // what else it may say
+  // What else it may say comes before it closes, or before it answers.
+  if (link) await link.request("nothing", new Uint8Array(0)).catch(() => undefined);
+  else await closed;
   return { ...(link ? { link } : {}), heard: Buffer.concat(heard) };
 }
 

@@ -4,6 +4,7 @@
  */
 import { describe, expect } from "bun:test";
 import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
@@ -195,7 +196,7 @@ describeWithNats("people on a network", () => {
             () => true,
             () => false,
           );
-          await Bun.sleep(afterMs);
+          await pace(afterMs);
           await restart();
           await answered;
         }

@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
@@ -53,7 +54,7 @@ async function traceOf({ server }: Device, dir: ScratchDir, run: () => Promise<u
 /** Until nothing of what was done before is under way: in a while no round begins. */
 const untilQuiet = (device: Device, dir: ScratchDir): Promise<void> =>
   until(
-    async () => !filesOf(await traceOf(device, dir, () => Bun.sleep(500))).includes("src/sync/round-scheduler.ts"),
+    async () => !filesOf(await traceOf(device, dir, () => pace(500))).includes("src/sync/round-scheduler.ts"),
     "the server to be quiet",
     60_000,
   );
