@@ -29,7 +29,7 @@ interface World {
 
 describe("the search index", () => {
   rule(
-    `[search crash] ${ROUNDS} rounds of SIGKILL: it lacks nothing, holds nothing that is gone, and made anew is the same`,
+    `[SEARCH-3] ${ROUNDS} rounds of SIGKILL: it lacks nothing, holds nothing that is gone, and made anew is the same`,
     async () => {
       const rng = createRng(runSeed("search-crash"));
       using root = scratchDir("svc-search-crash");

@@ -30,7 +30,7 @@ const firstSeed = runSeed("crash");
 describe("SIGKILL at random moments", () => {
   for (let life = 0; life * ROUNDS < ALL_ROUNDS; life++)
     rule(
-      `[crash] data root ${life}, ${ROUNDS} rounds: every acknowledged write is there, nothing is half applied, no version is reused`,
+      `[STORE-6] data root ${life}, ${ROUNDS} rounds: every acknowledged write is there, nothing is half applied, no version is reused`,
       async () => {
         const rng = createRng((firstSeed + life) >>> 0);
         const root = scratchDir("svc-crash");
@@ -56,7 +56,7 @@ describe("SIGKILL at random moments", () => {
     );
 });
 
-rule("[crash] the checker itself finds what is lost, half applied, revived or handed out twice", async () => {
+rule("[STORE-6] the checker itself finds what is lost, half applied, revived or handed out twice", async () => {
   await using server = await startServer();
   const space = await createSpace(server.client);
   const items = await createCollection(server.client, space.id);

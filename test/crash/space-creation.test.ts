@@ -13,7 +13,7 @@ import { usableSpace } from "./journal.ts";
 describe("between the steps of creating a space", () => {
   for (const point of ["space-create:intent", "space-create:space", "space-create:row"]) {
     rule(
-      `[crash] killed at ${point}: the space is whole or absent after the restart, and creating goes on`,
+      `[SPACE-6] killed at ${point}: the space is whole or absent after the restart, and creating goes on`,
       async () => {
         const root = scratchDir("svc-crash");
         using _ = root;
@@ -48,7 +48,7 @@ describe("between the steps of creating a space", () => {
   }
 
   rule(
-    "[crash] twelve kills while spaces are being created: every listed space is whole and writable",
+    "[SPACE-6] twelve kills while spaces are being created: every listed space is whole and writable",
     async () => {
       const rng = createRng(runSeed("crash in space creation"));
       const root = scratchDir("svc-crash");

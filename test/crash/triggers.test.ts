@@ -74,7 +74,7 @@ async function killInRounds(rng: Rng, rounds: number): Promise<number> {
 }
 
 rule(
-  "[crash] once fires at most once under kill -9 at every step",
+  "[AGENT-3] once fires at most once under kill -9 at every step",
   async () => {
     const rng = createRng(20_260_101);
     const lanes = Array.from({ length: LANES }, (_, lane) => killInRounds(rng.fork(`lane ${lane}`), ROUNDS / LANES));
@@ -86,7 +86,7 @@ rule(
 );
 
 rule(
-  "[crash] what the breaker counted survives a restart",
+  "[AGENT-6] what the breaker counted survives a restart",
   async () => {
     using root = scratchDir("svc-breaker");
     const start = () => startServer({ dataDir: root.path, env: RUNTIME_ENV });

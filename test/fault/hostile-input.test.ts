@@ -46,7 +46,7 @@ describe("keys and paths", () => {
     "prototype.x",
   ];
   for (const path of PROTOTYPE_PATHS) {
-    rule(`[hostile] a $set of ${path} pollutes nothing`, async () => {
+    rule(`[API-15] a $set of ${path} pollutes nothing`, async () => {
       const object = await createObject(shared.client, items.spaceId);
       const reply = await shared.client.request("POST", `${items.path}/modify`, {
         body: {
@@ -63,7 +63,7 @@ describe("keys and paths", () => {
   }
 
   rule(
-    "[hostile] raw __proto__ keys in filters, sorts, settings and records neither match all nor pollute",
+    "[API-15] raw __proto__ keys in filters, sorts, settings and records neither match all nor pollute",
     async () => {
       await unchangedBy(async () => {
         for (const [method, path, raw] of [
@@ -101,7 +101,7 @@ describe("keys and paths", () => {
     },
   );
 
-  rule("[hostile] quotes, NUL, controls, wildcards and SQL in paths, filters and sorts are plain text", async () => {
+  rule("[INDEX-4] quotes, NUL, controls, wildcards and SQL in paths, filters and sorts are plain text", async () => {
     const names = [
       'a"b',
       "a'b",
@@ -136,7 +136,7 @@ describe("keys and paths", () => {
     });
   });
 
-  rule("[hostile] what has such a key can be stored, found by it and read back byte for byte", async () => {
+  rule("[API-15] what has such a key can be stored, found by it and read back byte for byte", async () => {
     const object = await createCollection(shared.client, items.spaceId, { dynamic: true });
     const names = ['a"b', "a'b", "a\nb", "a\\b", "a]b", "a[0]", "a/b", "a%b", "'; DROP TABLE rows; --", "\u{1F9ED}"];
     for (const [index, name] of names.entries()) {
@@ -152,7 +152,7 @@ describe("depth and size", () => {
   const deep = (depth: number, open: string, close: string): string => `${open.repeat(depth)}1${close.repeat(depth)}`;
   for (const depth of [200, 5_000, 150_000]) {
     rule(
-      `[hostile] JSON ${depth} levels deep in body, filter, value and sort is refused or served, never a 500`,
+      `[API-15] JSON ${depth} levels deep in body, filter, value and sort is refused or served, never a 500`,
       async () => {
         await unchangedBy(async () => {
           const target = `"objectId":"${items.objectId}","dataset":"${items.dataset}"`;
@@ -172,7 +172,7 @@ describe("depth and size", () => {
   }
 
   rule(
-    "[hostile] a path of ten thousand segments in filter, sort and op is refused or served, never a 500",
+    "[API-15] a path of ten thousand segments in filter, sort and op is refused or served, never a 500",
     async () => {
       const path = Array.from({ length: 10_000 }, () => "a").join(".");
       await unchangedBy(async () => {
@@ -191,7 +191,7 @@ describe("depth and size", () => {
     },
   );
 
-  rule("[hostile] huge $in, thousands of sort keys, thousands of ORs: a 400 or an answer, soon", async () => {
+  rule("[API-15] huge $in, thousands of sort keys, thousands of ORs: a 400 or an answer, soon", async () => {
     const many = Array.from({ length: 60_000 }, (_, i) => i);
     for (const body of [
       { filter: { n: { $in: many } } },
@@ -206,14 +206,14 @@ describe("depth and size", () => {
     }
   });
 
-  rule("[hostile] a sort of twenty thousand keys is refused or served, never a 500", async () => {
+  rule("[API-15] a sort of twenty thousand keys is refused or served, never a 500", async () => {
     const sort = Array.from({ length: 20_000 }, (_, i) => `k${i}`);
     const body = { ...items.target, sort };
     const reply = await shared.client.request("POST", `${items.path}/query`, { body, timeoutMs: 10_000 });
     expect(reply.status).toBeLessThan(500);
   });
 
-  rule("[hostile] a write that cannot fit in a change is 413 request.too_large and writes nothing", async () => {
+  rule("[CHANGE-3] a write that cannot fit in a change is 413 request.too_large and writes nothing", async () => {
     await unchangedBy(async () => {
       const noise = randomBytes(720_000).toString("base64"); // fits in a body, not in 512 KiB of sealed change
       const reply = await shared.client.request("POST", `${items.path}/modify`, {
@@ -223,7 +223,7 @@ describe("depth and size", () => {
     });
   });
 
-  rule("[hostile] a record that grows without end is kept at its bound, and what is refused is named", async () => {
+  rule("[CHANGE-3] a record that grows without end is kept at its bound, and what is refused is named", async () => {
     const grow = (n: number) => items.modify([setFields("grown", { [`s${n}`]: "x".repeat(400_000) })]);
     const reasons: string[] = [];
     for (let n = 0; n < 5; n++) for (const { reason } of (await grow(n)).rejections ?? []) reasons.push(reason);
@@ -244,7 +244,7 @@ describe("patterns", () => {
     "^(a|a)*$",
   ];
   for (const pattern of CATASTROPHIC) {
-    rule(`[hostile] the pattern ${pattern} is answered in linear time`, async () => {
+    rule(`[API-15] the pattern ${pattern} is answered in linear time`, async () => {
       const query = shared.client.request("POST", `${items.path}/query`, {
         body: { ...items.target, filter: { s: { $regex: pattern } } },
         timeoutMs: 10_000,
@@ -254,7 +254,7 @@ describe("patterns", () => {
     });
   }
 
-  rule("[hostile] patterns that make engines explode are refused or served, never a 500", async () => {
+  rule("[API-15] patterns that make engines explode are refused or served, never a 500", async () => {
     for (const pattern of [
       "((((((((((a{1,100}){1,100}){1,100}",
       "a{1000000}",
@@ -283,7 +283,7 @@ describe("connections", () => {
   const requestHead = (length: number, more = ""): string =>
     `POST ${items.path}/modify HTTP/1.1\r\nHost: ${shared.server.address}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n${more}\r\n`;
 
-  rule("[hostile] a hundred half-sent bodies hold nobody up and write nothing", async () => {
+  rule("[API-16] a hundred half-sent bodies hold nobody up and write nothing", async () => {
     await unchangedBy(async () => {
       const body = JSON.stringify({ ...items.target, records: [setFields("half", { n: 1 })] });
       const before = descriptorsOf(shared.server.pid);
@@ -297,7 +297,7 @@ describe("connections", () => {
     });
   });
 
-  rule("[hostile] slow-loris: heads and bodies that trickle do not keep others from being served", async () => {
+  rule("[API-16] slow-loris: heads and bodies that trickle do not keep others from being served", async () => {
     await unchangedBy(async () => {
       const sockets = await Promise.all(Array.from({ length: 60 }, () => openSocket(shared.server.port)));
       for (const [index, socket] of sockets.entries()) {
@@ -311,7 +311,7 @@ describe("connections", () => {
     });
   });
 
-  rule("[hostile] garbage, oversized heads and pipelined junk are refused without a 5xx", async () => {
+  rule("[API-14] garbage, oversized heads and pipelined junk are refused without a 5xx", async () => {
     for (const text of [
       "\u0000\u0001\u0002\r\n\r\n",
       "GET / HTTP/9.9\r\n\r\n",
@@ -331,7 +331,7 @@ describe("connections", () => {
   });
 
   rule(
-    "[hostile] two hundred stream readers that never read: writes go on, memory stays bounded, others are served",
+    "[LIVE-4] two hundred stream readers that never read: writes go on, memory stays bounded, others are served",
     async () => {
       const rssBefore = residentBytes(shared.server.pid);
       const before = descriptorsOf(shared.server.pid);
@@ -363,7 +363,7 @@ describe("connections", () => {
   );
 
   rule(
-    "[hostile] a stream whose reader vanishes is given up: many opens and closes leave no descriptors behind",
+    "[API-16] a stream whose reader vanishes is given up: many opens and closes leave no descriptors behind",
     async () => {
       const before = descriptorsOf(shared.server.pid);
       for (let round = 0; round < 5; round++) {
@@ -379,7 +379,7 @@ describe("connections", () => {
 
 describe("afterwards", () => {
   rule(
-    "[hostile] the server is healthy, no 5xx was logged, and everything reads as before after a restart",
+    "[API-15] the server is healthy, no 5xx was logged, and everything reads as before after a restart",
     async () => {
       expect(await shared.client.get<JsonObject>("/v1/health")).toMatchObject({ status: "ok" });
       expect(shared.server.stderr()).not.toMatch(/\b(500 internal|"status":500|status=500|panic)\b/);

@@ -64,7 +64,7 @@ async function writeTexts(server: RunningServer): Promise<string> {
 }
 
 skipUnless(canMount(), "a file system of its own cannot be mounted here")(
-  "[search] a full disk stops the index alone: it says `incomplete`, keeps what it has, and goes on when there is room, shown as index.fts",
+  "[SEARCH-5] a full disk stops the index alone: it says `incomplete`, keeps what it has, and goes on when there is room, shown as index.fts",
   async () => {
     using root = scratchDir("svc-search-full");
     const first = await startServer({ dataDir: root.path, env: { SVC_INDEX_ENABLED: "false" } });
@@ -114,7 +114,7 @@ const startWith = (endpoint: EmbeddingEndpoint, dataDir: string): Promise<Runnin
   startServer({ dataDir, env: embeddingBy(endpoint) });
 
 rule(
-  "[SRV-6] [search] where the native library is missing hybrid says `unavailable`, words are found, and the log says it once; with it, meaning comes by itself",
+  "[SRV-6] [SEARCH-6] where the native library is missing hybrid says `unavailable`, words are found, and the log says it once; with it, meaning comes by itself",
   async () => {
     using root = scratchDir("svc-search-native");
     await using endpoint = startEmbeddingEndpoint(MEANINGS);
@@ -154,7 +154,7 @@ rule(
 );
 
 rule(
-  "[search] embedding is shown as index.embed for as long as texts wait",
+  "[PROC-2] embedding is shown as index.embed for as long as texts wait",
   async () => {
     using root = scratchDir("svc-search-embed");
     await using endpoint = startEmbeddingEndpoint(MEANINGS);

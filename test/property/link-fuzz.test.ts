@@ -149,7 +149,7 @@ describe("the LAN message channel", () => {
   for (const [index, { name, seed }] of seeds.entries()) {
     const cases = fuzzCases(0.01, index > 0);
     rule(
-      `[wire] ${name}: ${cases} exchanges with spoilt frames end the link for a reason, or go on`,
+      `[SYNC-4] ${name}: ${cases} exchanges with spoilt frames end the link for a reason, or go on`,
       async () => {
         const rng = createRng(seed).fork("channel");
         const before = process.memoryUsage().rss;
@@ -209,7 +209,7 @@ describe("chunks of files on the LAN", () => {
   for (const [index, { name, seed }] of seeds.entries()) {
     const cases = fuzzCases(0.01, index > 0);
     rule(
-      `[files] ${name}: ${cases} spoilt requests are given a chunk of what the peer may have, or nothing`,
+      `[FILE-7] ${name}: ${cases} spoilt requests are given a chunk of what the peer may have, or nothing`,
       async () => {
         const rng = createRng(seed).fork("requests");
         let looked = 0;
@@ -251,7 +251,7 @@ describe("chunks of files on the LAN", () => {
     );
 
     rule(
-      `[files] ${name}: ${Math.ceil(cases / 25)} spoilt answers are taken for what they should be, or for lies, never for anything else`,
+      `[FILE-7] ${name}: ${Math.ceil(cases / 25)} spoilt answers are taken for what they should be, or for lies, never for anything else`,
       async () => {
         const rng = createRng(seed).fork("answers");
         const counts = levelCounts(content.size);

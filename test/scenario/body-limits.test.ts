@@ -129,7 +129,7 @@ describe("depth", () => {
 });
 
 describe("numbers", () => {
-  rule("[request.schema] a number beyond what is kept is refused where it stands, not turned into null", async () => {
+  rule("[API-1] a number beyond what is kept is refused where it stands, not turned into null", async () => {
     const { createCollection, createSpace } = await import("../support/server/fixtures.ts");
     const space = await createSpace(shared.client);
     const items = await createCollection(shared.client, space.id, { dynamic: true });

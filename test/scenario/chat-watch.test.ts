@@ -43,7 +43,7 @@ async function ticked(fixture: AgentFixture): Promise<void> {
 const textsOf = ({ messages }: ModelRequest): unknown[] => messages.map(({ content }) => content);
 
 describe("[AGENT-12] an answer", () => {
-  rule("[chat-watch] a question is answered as a reply, under the agent's name, with a link to its run", async () => {
+  rule("[AGENT-12] a question is answered as a reply, under the agent's name, with a link to its run", async () => {
     model.answer(() => ({ text: "Forty-two." }));
     const messageId = await agent.send("What is the answer?");
     const answer = await finalAnswer(agent, messageId);
@@ -59,7 +59,7 @@ describe("[AGENT-12] an answer", () => {
     expect(await agent.trigger("chat-watch")).toMatchObject({ owner: "", lastStatus: "ok", runCount: 1 });
   });
 
-  rule("[chat-watch] it sees the thread and the last messages; while it works, that shows", async () => {
+  rule("[AGENT-12] it sees the thread and the last messages; while it works, that shows", async () => {
     const go = Promise.withResolvers<void>();
     model.answer(async () => {
       await go.promise;
@@ -82,7 +82,7 @@ describe("[AGENT-12] an answer", () => {
     await until(async () => (await answersTo(agent, messageId)).length === 1, "the interim message to go");
   });
 
-  rule("[chat-watch] messages that come meanwhile join the answer", async () => {
+  rule("[AGENT-12] messages that come meanwhile join the answer", async () => {
     const go = Promise.withResolvers<void>();
     let asked = 0;
     model.answer(async () => {
@@ -102,7 +102,7 @@ describe("[AGENT-12] an answer", () => {
   });
 
   rule(
-    "[chat-watch] tools read and write for whom the space is; a third identical call is refused; the last turn has none",
+    "[AGENT-12] tools read and write for whom the space is; a third identical call is refused; the last turn has none",
     async () => {
       const seen: ModelRequest[] = [];
       model.answer((request) => {
@@ -131,7 +131,7 @@ describe("[AGENT-12] an answer", () => {
     },
   );
 
-  rule("[chat-watch] a limit that ends an answer stands in it, and in the status", async () => {
+  rule("[AGENT-12] a limit that ends an answer stands in it, and in the status", async () => {
     const spec = { dataset: "chat_messages", objectId: agent.chatId };
     await agent.putTrigger("chat-watch", {
       kind: "event",
@@ -149,8 +149,8 @@ describe("[AGENT-12] an answer", () => {
   });
 });
 
-describe("[chat-watch] among agents", () => {
-  rule("[chat-watch] it never answers itself; other agents only when they mention it, and not for ever", async () => {
+describe("among agents", () => {
+  rule("[AGENT-12] it never answers itself; other agents only when they mention it, and not for ever", async () => {
     model.answer(() => ({ text: "Noted." }));
     const { id: accountId } = await shared.client.get<{ id: string }>("/v1/account");
     const other = { agent: { name: "another", done: true } };
@@ -179,8 +179,8 @@ describe("[chat-watch] among agents", () => {
   });
 });
 
-describe("[chat-watch] when it is silent", () => {
-  rule("[chat-watch] without a model it says so once, and lets the chat be", async () => {
+describe("when it is silent", () => {
+  rule("[AGENT-12] without a model it says so once, and lets the chat be", async () => {
     await using server = await startServer({ env: RUNTIME_ENV });
     const quiet = await agentOf(server);
     await until(async () => (await quiet.trigger("chat-watch"))["lastStatus"] === "unsupported_source", "the marker");
@@ -190,7 +190,7 @@ describe("[chat-watch] when it is silent", () => {
     expect(server.stderr().split("the chat is not answered").length - 1).toBe(1);
   });
 
-  rule("[chat-watch] disabled it answers nobody; after a restart it answers what is fresh, once a thread", async () => {
+  rule("[AGENT-12] disabled it answers nobody; after a restart it answers what is fresh, once a thread", async () => {
     model.answer(() => ({ text: "Here I am." }));
     const start = (dataDir?: string): Promise<RunningServer> =>
       startServer({ env: ENV, ...(dataDir ? { dataDir } : {}) });

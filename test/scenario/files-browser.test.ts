@@ -118,7 +118,7 @@ const embed = (url: string, isScript: boolean): string => `(() => {
 for (const { name: browser, declare, open } of BROWSERS) {
   for (const [name, mime, text] of FILES) {
     declare(
-      `[files] nothing of ${name} (${mime}) runs when it is opened or framed on the origin, in ${browser}`,
+      `[FILE-6] nothing of ${name} (${mime}) runs when it is opened or framed on the origin, in ${browser}`,
       async () => {
         const bytes = new TextEncoder().encode(text);
         const { fileId } = await attach(server.client, spaceId, objectId, bytes, { name, mime });
@@ -141,7 +141,7 @@ for (const { name: browser, declare, open } of BROWSERS) {
   }
 
   declare(
-    `[files] a picture is shown as what it is, in ${browser}`,
+    `[FILE-6] a picture is shown as what it is, in ${browser}`,
     async () => {
       const pixel = Buffer.from(
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
@@ -164,7 +164,7 @@ for (const { name: browser, declare, open } of BROWSERS) {
 
   // What the rules are held against: without them, the same file runs.
   declare(
-    `[files] a page that is sent as what it is does run in ${browser}, so that it would show`,
+    `[FILE-6] a page that is sent as what it is does run in ${browser}, so that it would show`,
     async () => {
       const plain = Bun.serve({
         port: 0,
@@ -192,7 +192,7 @@ const NAMES = [
 ];
 for (const name of NAMES) {
   rule(
-    `[files] the name ${JSON.stringify(name.slice(0, 24))} comes back exact in JSON and is safe in headers`,
+    `[FILE-5] the name ${JSON.stringify(name.slice(0, 24))} comes back exact in JSON and is safe in headers`,
     async () => {
       const { fileId } = await attach(server.client, spaceId, objectId, bytesOf(5_000, 11), { name });
       const { client } = server;
@@ -213,7 +213,7 @@ for (const name of NAMES) {
   );
 }
 
-rule("[files] a name over 4096 bytes is refused", async () => {
+rule("[FILE-1] a name over 4096 bytes is refused", async () => {
   const path = attachPath(spaceId, objectId, { name: "ü".repeat(2049) });
   const refusal = await attachFails(server.client, path, bytesOf(1), {});
   expect(refusal).toMatchObject({ status: 400, code: "request.invalid_field", details: { field: "name" } });

@@ -107,7 +107,7 @@ describe("logging", () => {
     ["debug", [true, true, true]],
   ] as const) {
     rule(
-      `[http] at ${level} the request id of every 5xx${level === "debug" ? " and 4xx" : ""} is in the log`,
+      `[API-17] at ${level} the request id of every 5xx${level === "debug" ? " and 4xx" : ""} is in the log`,
       async () => {
         await using server = await startServer({
           args: ["--log-level", level],
@@ -167,7 +167,7 @@ describe("logging", () => {
     expect((await allowed.client.request("GET", "/v1/health", { headers: { Origin: origin } })).status).toBe(200);
   });
 
-  rule("[http] every answer carries a request id of its own, and the log names it", async () => {
+  rule("[API-17] every answer carries a request id of its own, and the log names it", async () => {
     await using server = await startServer({ config: "log:\n  format: json\n  defaultLevel: debug\n" });
     const ids = new Set<string>();
     for (const path of ["/v1/health", "/v1/account", "/v1/nope", "/v1/spaces/unknown"]) {

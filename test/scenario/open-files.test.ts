@@ -27,7 +27,7 @@ describe("open files", () => {
   const shared = useServer();
 
   rule(
-    "[store] a space that is closed gives its descriptors back at once",
+    "[STORE-9] a space that is closed gives its descriptors back at once",
     async () => {
       const { server, client } = shared;
       const ids: string[] = [];

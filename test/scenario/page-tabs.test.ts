@@ -20,7 +20,7 @@ const KINDS = [
 
 for (const [keeper, prepare] of KINDS) {
   declare(
-    `[page] twenty tabs are live over one connection, kept by ${keeper}; it outlives the first tab and the server`,
+    `[PAGE-3] twenty tabs are live over one connection, kept by ${keeper}; it outlives the first tab and the server`,
     async () => {
       using root = scratchDir("svc-tabs");
       const addr = `127.0.0.1:${await freePort()}`;

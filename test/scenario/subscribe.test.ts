@@ -343,29 +343,26 @@ rule("[LIVE-2] a stream of the objects collection sees what a write to an object
 });
 
 describe("objects", () => {
-  rule(
-    "[objects/query/subscribe] create, change and deletion of an object stream; deletion has an empty versionId",
-    async () => {
-      const fresh = await createSpace(shared.client);
-      await using stream = await shared.client.stream("POST", `/v1/spaces/${fresh.id}/objects/query/subscribe`, {
-        filter: { "svc.name": "watched" },
-        driftBudgetPercent: 100,
-      });
-      expect((await stream.snapshot()).records).toEqual([]);
-      const made = await createObject(shared.client, fresh.id, { initialProperties: { svc: { name: "watched" } } });
-      const [added] = await stream.changes();
-      expect(added!.added).toHaveLength(1);
-      expect(added!.added![0]).toMatchObject({ id: made.id, doc: { id: made.id, svc: { name: "watched" } } });
+  rule("[LIVE-2] create, change and deletion of an object stream; deletion has an empty versionId", async () => {
+    const fresh = await createSpace(shared.client);
+    await using stream = await shared.client.stream("POST", `/v1/spaces/${fresh.id}/objects/query/subscribe`, {
+      filter: { "svc.name": "watched" },
+      driftBudgetPercent: 100,
+    });
+    expect((await stream.snapshot()).records).toEqual([]);
+    const made = await createObject(shared.client, fresh.id, { initialProperties: { svc: { name: "watched" } } });
+    const [added] = await stream.changes();
+    expect(added!.added).toHaveLength(1);
+    expect(added!.added![0]).toMatchObject({ id: made.id, doc: { id: made.id, svc: { name: "watched" } } });
 
-      await shared.client.post(`/v1/spaces/${fresh.id}/properties/${made.id}/set/svc`, {
-        patch: { description: "new" },
-      });
-      const [updated] = await stream.changes();
-      expect(updated!.updated![0]).toMatchObject({ id: made.id, doc: { svc: { description: "new" } } });
+    await shared.client.post(`/v1/spaces/${fresh.id}/properties/${made.id}/set/svc`, {
+      patch: { description: "new" },
+    });
+    const [updated] = await stream.changes();
+    expect(updated!.updated![0]).toMatchObject({ id: made.id, doc: { svc: { description: "new" } } });
 
-      await shared.client.del(`/v1/spaces/${fresh.id}/objects/${made.id}`);
-      const [removed] = await stream.changes();
-      expect(removed).toMatchObject({ versionId: "", removed: [{ id: made.id, reason: "deleted" }] });
-    },
-  );
+    await shared.client.del(`/v1/spaces/${fresh.id}/objects/${made.id}`);
+    const [removed] = await stream.changes();
+    expect(removed).toMatchObject({ versionId: "", removed: [{ id: made.id, reason: "deleted" }] });
+  });
 });

@@ -87,7 +87,7 @@ const activeOn = async ({ device }: Node): Promise<unknown> =>
 
 describeWithNats("triggers among devices", () => {
   ruleBeside(
-    "[devices] exactly one fires; repinning, floating, activating and pruning move it, going away does not",
+    "[AGENT-1] exactly one fires; repinning, floating, activating and pruning move it, going away does not",
     async () => {
       await using nats = await startNats();
       const a = await startBeating(nats.url);
@@ -126,7 +126,7 @@ describeWithNats("triggers among devices", () => {
   );
 
   ruleBeside(
-    "[devices] of three exactly one fires, whichever of them is killed, activated, pruned or pinned, and after a split",
+    "[AGENT-1] of three exactly one fires, whichever of them is killed, activated, pruned or pinned, and after a split",
     async () => {
       await using nats = await startNats();
       const a = await startBeating(nats.url);
@@ -184,7 +184,7 @@ describeWithNats("triggers among devices", () => {
   );
 
   ruleBeside(
-    "[devices] what two devices set up apart is one: types, triggers and programs of both, on both",
+    "[BUNDLE-1] what two devices set up apart is one: types, triggers and programs of both, on both",
     async () => {
       await using nats = await startNats();
       await nats.kill();
@@ -235,7 +235,7 @@ describeWithNats("triggers among devices", () => {
   );
 
   ruleBeside(
-    "[devices] in a split both may fire, which shows in the rows; when it ends one is left",
+    "[AGENT-1] in a split both may fire, which shows in the rows; when it ends one is left",
     async () => {
       await using nats = await startNats();
       const a = await startBeating(nats.url);

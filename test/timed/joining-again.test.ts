@@ -45,7 +45,7 @@ async function joinAgainAndAgain(owner: Device, joiner: Device, times: number): 
 
 describeWithNats("joining again", () => {
   rule(
-    "[join] removed and invited anew fifty-two times, at once and after pauses, in four spaces: every request is seen in 2 s",
+    "[ACL-17] removed and invited anew fifty-two times, at once and after pauses, in four spaces: every request is seen in 2 s",
     async () => {
       await using nats = await startNats();
       const start = () => startDevice({ network: nats.url, env: { SVC_SYNC_INTERVAL: "30s" } });

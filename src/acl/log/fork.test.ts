@@ -43,7 +43,7 @@ describe("forks between an owner's devices", () => {
     }
   };
 
-  test("[acl] of several acts of a side that lost each takes effect, though the clock went back between them", async () => {
+  test("[ACL-11] of several acts of a side that lost each takes effect, though the clock went back between them", async () => {
     using dir = scratchDir("svc-acl");
     let now = 1_800_000_000_000;
     await using devices = createDevices(dir.path, { clock: { nowMs: () => (now -= 7) } });
@@ -57,7 +57,7 @@ describe("forks between an owner's devices", () => {
     for (const account of sides.flat()) expect(roleOf(one, account)).toBe("writer");
   });
 
-  test("[acl] both sides' acts take effect, everything written counts, and all agree", () =>
+  test("[ACL-11] both sides' acts take effect, everything written counts, and all agree", () =>
     withDevices(async (devices) => {
       const [x, y] = [createAccount(), createAccount()];
       const { one, two } = await forked(
@@ -84,7 +84,7 @@ describe("forks between an owner's devices", () => {
       expect(await late.rows()).toEqual(await one.rows());
     }));
 
-  test("[acl] what takes authority away wins, and what both wrote under their own new keys opens for all who remain", () =>
+  test("[ACL-11] what takes authority away wins, and what both wrote under their own new keys opens for all who remain", () =>
     withDevices(async (devices) => {
       const [x, y, z] = [createAccount(), createAccount(), createAccount()];
       const setup = devices.open("setup", devices.owner);
@@ -118,7 +118,7 @@ describe("forks between an owner's devices", () => {
       }
     }));
 
-  test("[acl] what a member wrote under a record that can take effect no more still counts", () =>
+  test("[ACL-11] what a member wrote under a record that can take effect no more still counts", () =>
     withDevices(async (devices) => {
       const [m, x, y] = [createAccount(), createAccount(), createAccount()];
       const one = devices.open("one", devices.owner);
@@ -138,7 +138,7 @@ describe("forks between an owner's devices", () => {
       for (const device of [one, two, member]) expect(await device.values()).toEqual({ m: "under two's record" });
     }));
 
-  test("[acl] a record that was forgotten gets its place when changes that name it come after all", () =>
+  test("[ACL-11] a record that was forgotten gets its place when changes that name it come after all", () =>
     withDevices(async (devices) => {
       const [m, x, y] = [createAccount(), createAccount(), createAccount()];
       const one = devices.open("one", devices.owner);
@@ -174,7 +174,7 @@ describe("forks between an owner's devices", () => {
       for (const device of [two, member]) expect(await device.rows()).toEqual(await one.rows());
     }));
 
-  test("[acl] a record that gave a lost one its place, and lost itself, hands on the keys when it is proposed again", () =>
+  test("[ACL-11] a record that gave a lost one its place, and lost itself, hands on the keys when it is proposed again", () =>
     withDevices(async (devices) => {
       const [m, n, y, z] = [createAccount(), createAccount(), createAccount(), createAccount()];
       const one = devices.open("one", devices.owner);
@@ -204,7 +204,7 @@ describe("forks between an owner's devices", () => {
         expect(await device.values()).toEqual({ m: "under one's key", n: "under two's key" });
     }));
 
-  test("[acl] what either side cut off counts nowhere, whichever side wins", () =>
+  test("[ACL-11] what either side cut off counts nowhere, whichever side wins", () =>
     withDevices(async (devices) => {
       for (let i = 0; i < 4; i++) {
         const [x, y] = [createAccount(), createAccount()];
@@ -229,7 +229,7 @@ describe("forks between an owner's devices", () => {
       }
     }));
 
-  test("[acl] a restart between losing a branch and proposing it again loses no key", () =>
+  test("[ACL-11] a restart between losing a branch and proposing it again loses no key", () =>
     withDevices(async (devices) => {
       const [x, y] = [createAccount(), createAccount()];
       const one = devices.open("one", devices.owner);
@@ -252,7 +252,7 @@ describe("forks between an owner's devices", () => {
         expect(await device.values()).toEqual({ one: "under one's key", two: "under two's key" });
     }));
 
-  test("[acl] a demotion beats an addition whatever the ids are", () =>
+  test("[ACL-11] a demotion beats an addition whatever the ids are", () =>
     withDevices(async (devices) => {
       const x = createAccount();
       const setup = devices.open("setup", devices.owner);
@@ -273,7 +273,7 @@ describe("forks between an owner's devices", () => {
       }
     }));
 
-  test("[acl] a transfer beats what the old owner did elsewhere, also to take it back", () =>
+  test("[ACL-11] a transfer beats what the old owner did elsewhere, also to take it back", () =>
     withDevices(async (devices) => {
       const [heir, other] = [createAccount(), createAccount()];
       const one = devices.open("one", devices.owner);
@@ -301,7 +301,7 @@ describe("forks between an owner's devices", () => {
 });
 
 describe("with a network", () => {
-  test("[acl] of two records on one head the network takes one, and the other is built anew", () =>
+  test("[ACL-11] of two records on one head the network takes one, and the other is built anew", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [a, b] = [createAccount(), createAccount()];
@@ -323,7 +323,7 @@ describe("with a network", () => {
       expect(sameHead(one, two)).toBe(true);
     }));
 
-  test("[acl] an owner's record decides a split between admins' branches, and the other branch is proposed again", () =>
+  test("[ACL-11] an owner's record decides a split between admins' branches, and the other branch is proposed again", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [a, x, y] = [createAccount(), createAccount(), createAccount()];
@@ -351,7 +351,7 @@ describe("with a network", () => {
 });
 
 describe("a branch that comes record by record", () => {
-  test("[acl] is judged as a whole, however late the record comes that decides", () =>
+  test("[ACL-11] is judged as a whole, however late the record comes that decides", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [a, x, y] = [createAccount(), createAccount(), createAccount()];
@@ -373,7 +373,7 @@ describe("a branch that comes record by record", () => {
       expect([roleOf(owner, x), roleOf(owner, y)]).toEqual(["none", "writer"]);
     }));
 
-  test("[acl] an admin's record that lost to the owner's takes effect again at once", () =>
+  test("[ACL-11] an admin's record that lost to the owner's takes effect again at once", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [a, x, y] = [createAccount(), createAccount(), createAccount()];

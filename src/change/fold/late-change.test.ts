@@ -47,7 +47,7 @@ const hot =
   };
 
 describe("a change that comes late", () => {
-  test("[late] of thousands of records opens each change about once, however many records both touch", () =>
+  test("[CHANGE-9] of thousands of records opens each change about once, however many records both touch", () =>
     withLate(
       async ({ space }, forge) => {
         await space.engine.ingest(["a", "b", "c"].map((path) => forge.write(body(named(2_000, path))).bytes));
@@ -69,7 +69,7 @@ describe("a change that comes late", () => {
       },
     ));
 
-  test("[late] of a record with a long history is folded over several turns; until then the record is as it was, others go on, and nothing is complete", () =>
+  test("[CHANGE-9] of a record with a long history is folded over several turns; until then the record is as it was, others go on, and nothing is complete", () =>
     withLate(
       hot(3_000),
       body([set("hot", "late", 1)]),
@@ -98,7 +98,7 @@ describe("a change that comes late", () => {
       { foldSliceMs: 2 },
     ));
 
-  test("[late] what is written to a record that is still to be folded anew follows all that came before, and is told", () =>
+  test("[CHANGE-9] what is written to a record that is still to be folded anew follows all that came before, and is told", () =>
     withLate(
       hot(2_000),
       body([set("hot", "late", 1)]),
@@ -112,7 +112,7 @@ describe("a change that comes late", () => {
       { foldSliceMs: 2 },
     ));
 
-  test("[late] goes on where it was when the space is opened again", () =>
+  test("[CHANGE-9] goes on where it was when the space is opened again", () =>
     withLate(
       hot(2_000),
       body([set("hot", "late", 1)]),

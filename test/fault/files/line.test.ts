@@ -16,7 +16,7 @@ const STRIKES = 14;
 
 describeWithNats("files over a bad line", () => {
   rule(
-    "[files] bytes are equal at the end and durable is not said before the store has every chunk",
+    "[FILE-8] bytes are equal at the end and durable is not said before the store has every chunk",
     async () => {
       const rng = createRng(runSeed("files over a bad line"));
       await using nats = await startNats();
@@ -140,7 +140,7 @@ describeWithNats("files over a bad line", () => {
   );
 
   rule(
-    "[files] a server whose messages are too small for a chunk is named, and never said to be durable",
+    "[FILE-8] a server whose messages are too small for a chunk is named, and never said to be durable",
     async () => {
       await using nats = await startNats({ config: "max_payload: 300000" });
       await using a = await startDevice({ network: nats.url });

@@ -29,7 +29,7 @@ import { createAccount } from "../../support/worlds/acl-world.ts";
 describe("LAN link on loopback", () => {
   const { keep, join, mdnsPort } = useLinkPeers();
 
-  test("[LAN-tokens] of 1,500 shared spaces with six keys each all are recognised, also those that come later", async () => {
+  test("[SYNC-6] of 1,500 shared spaces with six keys each all are recognised, also those that come later", async () => {
     const several = (name: string) =>
       Array.from({ length: 6 }, () => ({ spaceId: spaceNamed(name), key: randomBytes(32) }));
     const spaces = Array.from({ length: 1500 }, (_, index) => several(`space-${index}`)).flat();
@@ -42,7 +42,7 @@ describe("LAN link on loopback", () => {
     await until(() => [a, b].every((peer) => linkOf(peer).sharedSpaces().length === 1501), "the space that came later");
   }, 30_000);
 
-  test("[LAN-tokens] a space that comes in the middle of a handshake is recognised", async () => {
+  test("[SYNC-6] a space that comes in the middle of a handshake is recognised", async () => {
     const late = { spaceId: spaceNamed("late"), key: randomBytes(32) };
     const a: LinkPeer = await join([sharedSpace], {
       asked(times) {
@@ -56,7 +56,7 @@ describe("LAN link on loopback", () => {
     await until(() => [a, b].every((peer) => linkOf(peer).sharedSpaces().length === 2), "both spaces on both sides");
   });
 
-  test("[LAN-unproven] who opens connections and proves nothing keeps nobody out", async () => {
+  test("[SYNC-6] who opens connections and proves nothing keeps nobody out", async () => {
     const a = await join([sharedSpace]);
     const { port } = a.manager.debug();
     const certificate = createDeviceCertificate(randomBytes(32));

@@ -81,7 +81,7 @@ describeWithNats("slow: a cluster of three", () => {
   }, 240_000);
 
   rule(
-    "[network/init] makes streams with the replicas asked for, by default three; those that exist stay as they are",
+    "[SYNC-10] makes streams with the replicas asked for, by default three; those that exist stay as they are",
     async () => {
       const nc = await connect({ servers: cluster.urls.split(",") });
       let manager: JetStreamManager | undefined;

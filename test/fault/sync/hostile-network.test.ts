@@ -52,7 +52,7 @@ describeWithNats("hostile messages on the network", () => {
   afterAll(() => attacked?.[Symbol.asyncDispose](), 30_000);
 
   rule(
-    "[acl] a forged record of every cell, appended to the log, moves nothing; the next genuine one is behind them all",
+    "[ACL-2] a forged record of every cell, appended to the log, moves nothing; the next genuine one is behind them all",
     async () => {
       const { world, actors } = cast;
       const before = await attacked.rosterOf(server);
@@ -102,7 +102,7 @@ describeWithNats("hostile messages on the network", () => {
   );
 
   rule(
-    "[hostile] garbage, forged changes and more of a stranger's than there is room for are skipped; members go on",
+    "[SYNC-4] garbage, forged changes and more of a stranger's than there is room for are skipped; members go on",
     async () => {
       const { world } = cast;
       const before = memoryOf(server);
@@ -144,7 +144,7 @@ describeWithNats("hostile messages on the network", () => {
   );
 
   rule(
-    "[hostile] a member's stubs of changes that nobody has, and bodies too large, are not sent on and hold up nobody",
+    "[CHANGE-7] a member's stubs of changes that nobody has, and bodies too large, are not sent on and hold up nobody",
     async () => {
       const { world } = cast;
       const author = cast.actors.writer;
@@ -194,7 +194,7 @@ describeWithNats("hostile messages on the network", () => {
   );
 
   rule(
-    "[hostile] a member who uses up its quota of waiting changes holds up nobody else",
+    "[CHANGE-5] a member who uses up its quota of waiting changes holds up nobody else",
     async () => {
       const { world } = cast;
       const author = cast.actors.writer;
@@ -217,7 +217,7 @@ describeWithNats("hostile messages on the network", () => {
   );
 
   rule(
-    "[hostile] tens of megabytes by a removed member, by guests, revoked or not, and by who only knocked, stubs first, stay within the quota of what does not count",
+    "[CHANGE-6] tens of megabytes by a removed member, by guests, revoked or not, and by who only knocked, stubs first, stay within the quota of what does not count",
     async () => {
       const { world, actors } = cast;
       const before = [server, honest].map((device) => spaceBytesOf(device, spaceId));
@@ -247,7 +247,7 @@ describeWithNats("hostile messages on the network", () => {
   );
 
   rule(
-    "[hostile] a stranger's change under a key that nobody has, upon what is there, is missed by nobody",
+    "[CHANGE-6] a stranger's change under a key that nobody has, upon what is there, is missed by nobody",
     async () => {
       const { world } = cast;
       const root = forgeChange(world, cast.actors.writer);
@@ -263,7 +263,7 @@ describeWithNats("hostile messages on the network", () => {
   );
 
   rule(
-    "[hostile] tens of thousands of roots by as many strangers make no local write dearer, and no vector longer",
+    "[SYNC-5] tens of thousands of roots by as many strangers make no local write dearer, and no vector longer",
     async () => {
       const { world } = cast;
       /** Processor time of twenty writes. */

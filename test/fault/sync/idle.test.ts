@@ -66,7 +66,7 @@ async function expectAlive([a, b]: [Device, Device], spaces: readonly { spaceId:
 
 describeWithNats("spaces at rest on a network", () => {
   rule(
-    "[sync] regular rounds of spaces where nothing happens ask the network nothing, and what happens still comes",
+    "[SYNC-5] regular rounds of spaces where nothing happens ask the network nothing, and what happens still comes",
     async () => {
       await using nats = await startNats();
       await using first = await startDevice({ network: nats.url, env });
@@ -103,7 +103,7 @@ describeWithNats("spaces at rest on a network", () => {
 
 describe("spaces at rest on a LAN", () => {
   rule(
-    "[sync] edits pass between devices whose spaces rest",
+    "[SYNC-3] edits pass between devices whose spaces rest",
     async () => {
       await using first = await startDevice({ lan: true, env });
       const spaces = await fill(first);

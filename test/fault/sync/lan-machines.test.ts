@@ -26,7 +26,7 @@ const peersOf = async (device: Device): Promise<JsonObject[]> =>
 
 describeWithMachines("servers on machines of one LAN", () => {
   rule(
-    "[lan] find each other by multicast alone, also after a cable was pulled and a server restarted meanwhile",
+    "[SYNC-6] find each other by multicast alone, also after a cable was pulled and a server restarted meanwhile",
     async () => {
       await using lan = createLan();
       using root = scratchDir("svc-second");
@@ -63,7 +63,7 @@ describeWithMachines("servers on machines of one LAN", () => {
   );
 
   rule(
-    "[lan] an announced public address is never dialled, one of the LAN is; without p2p nothing is announced or dialled",
+    "[SYNC-13] an announced public address is never dialled, one of the LAN is; without p2p nothing is announced or dialled",
     async () => {
       await using lan = createLan();
       const [here, there] = [await lan.machine(), await lan.machine()];
@@ -98,7 +98,7 @@ describeWithMachines("servers on machines of one LAN", () => {
   );
 
   rule(
-    `[convergence] random writes of two accounts over cables that are pulled and narrow, kill -9; seed ${SEED}`,
+    `[SYNC-3] random writes of two accounts over cables that are pulled and narrow, kill -9; seed ${SEED}`,
     async () => {
       const rng = createRng(SEED);
       await using stack = new AsyncDisposableStack();

@@ -44,7 +44,7 @@ async function twice(act: (direction: "up" | "down") => Promise<void>): Promise<
 
 describeWithMachines("servers with a misbehaving line between them", () => {
   rule(
-    "[lan] bytes that come late, in part, spoilt or not at all break the link at most: it is made anew, all is the same, never synced before",
+    "[SYNC-3] bytes that come late, in part, spoilt or not at all break the link at most: it is made anew, all is the same, never synced before",
     async () => {
       await using lan = createLan();
       const [here, there] = [await lan.machine({ apart: true }), await lan.machine({ apart: true })];
@@ -112,7 +112,7 @@ describeWithMachines("servers with a misbehaving line between them", () => {
   );
 
   rule(
-    `[convergence] random writes of two accounts on three machines over such lines, kill -9 of servers; seed ${SEED}`,
+    `[SYNC-3] random writes of two accounts on three machines over such lines, kill -9 of servers; seed ${SEED}`,
     async () => {
       const rng = createRng(SEED);
       await using stack = new AsyncDisposableStack();

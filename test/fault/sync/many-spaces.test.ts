@@ -76,7 +76,7 @@ async function expectEdits(from: Device, to: Device, spaces: readonly Shared[], 
 }
 
 rule(
-  `[hostile] ${SPACES} spaces that two accounts share on the LAN are all synced, and an edit in any of them arrives, after a restart too`,
+  `[SYNC-6] ${SPACES} spaces that two accounts share on the LAN are all synced, and an edit in any of them arrives, after a restart too`,
   async () => {
     using ownerRoot = scratchDir("svc-many-spaces", memoryDir());
     using otherRoot = scratchDir("svc-many-spaces", memoryDir());

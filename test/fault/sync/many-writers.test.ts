@@ -50,7 +50,7 @@ function watched(name: string, device: Device, spaceId: string) {
 }
 
 rule(
-  `[hostile] beside ${WRITERS} writers of one member edits pass both ways, and a write takes no longer`,
+  `[SYNC-5] beside ${WRITERS} writers of one member edits pass both ways, and a write takes no longer`,
   async () => {
     await using world = await besiege();
     const { server, honest, spaceId, objectId, writer } = world;

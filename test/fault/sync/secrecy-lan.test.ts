@@ -72,7 +72,7 @@ async function dialAs(
 
 skipGroupUnless(canCapturePackets(), "packets cannot be captured here")("what passes on a LAN", () => {
   rule(
-    "[secrecy] packets of accounts that share a space, multicast among them, tell nothing; nor do servers to strangers",
+    "[SYNC-9] packets of accounts that share a space, multicast among them, tell nothing; nor do servers to strangers",
     async () => {
       const accounts = { owner: await knownAccount(), other: await knownAccount(), stranger: await knownAccount() };
       const ports = { owner: await freePort(), other: await freePort(), stranger: await freePort() };

@@ -132,7 +132,7 @@ function expectWalk(heading: string, visits: readonly Visit[], enteredTwice: Ent
   expect(again).toEqual([]);
 }
 
-test("[walk] who enters a file is told through whatever lies between, and a call that leads nowhere enters nothing", () => {
+test("who enters a file is told through whatever lies between, and a call that leads nowhere enters nothing", () => {
   const visits = [
     { file: "a", from: null },
     { file: "b", from: 0 },
@@ -155,7 +155,7 @@ test("[walk] who enters a file is told through whatever lies between, and a call
 });
 
 rule(
-  "[walk] a write and a change from the LAN go through the files that the architecture names, in that order, and enter none from two sides",
+  "a write and a change from the LAN go through the files that the architecture names, in that order, and enter none from two sides",
   async () => {
     using dir = scratchDir("svc-walk");
     await using first = await startTraced(dir);
