@@ -18,6 +18,25 @@ import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";
 import { addAccounts, changePermissions, transferOwnership } from "../compose/actions.ts";
 
+/** A device of each of these accounts, all in step once the first of them has let some accounts in. */
+async function inStep<Name extends string>(
+  devices: Devices,
+  letIn: readonly Account[],
+  accounts: Record<Name, Account>,
+  suffix = "",
+): Promise<Record<Name, Device>> {
+  const opened: Device[] = [];
+  const byName = {} as Record<Name, Device>;
+  for (const [name, account] of Object.entries<Account>(accounts)) {
+    const device = devices.open(`${name}${suffix}`, account);
+    if (opened.length === 0) for (const member of letIn) await add(device, member);
+    opened.push(device);
+    byName[name as Name] = device;
+  }
+  await exchange(opened);
+  return byName;
+}
+
 describe("forks between an owner's devices", () => {
   /** Two devices of the owner and one of a member who saw both sides, after each device acted alone. */
   async function forked(
@@ -87,12 +106,8 @@ describe("forks between an owner's devices", () => {
   test("[ACL-11] what takes authority away wins, and what both wrote under their own new keys opens for all who remain", () =>
     withDevices(async (devices) => {
       const [x, y, z] = [createAccount(), createAccount(), createAccount()];
-      const setup = devices.open("setup", devices.owner);
-      for (const account of [x, y, z]) await add(setup, account);
-      const one = devices.open("one", devices.owner);
-      const two = devices.open("two", devices.owner);
-      const reader = devices.open("z", z);
-      for (const device of [one, two, reader]) await fetchFrom(device, setup);
+      const { owner } = devices;
+      const { one, two, reader } = await inStep(devices, [x, y, z], { one: owner, two: owner, reader: z });
       await remove(one, x);
       await one.write("one", "under one's key");
       await remove(two, y);
@@ -121,11 +136,8 @@ describe("forks between an owner's devices", () => {
   test("[ACL-11] what a member wrote under a record that can take effect no more still counts", () =>
     withDevices(async (devices) => {
       const [m, x, y] = [createAccount(), createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      for (const account of [m, y]) await add(one, account);
-      const two = devices.open("two", devices.owner);
-      const member = devices.open("m", m);
-      await exchange([one, two, member]);
+      const { owner } = devices;
+      const { one, two, member } = await inStep(devices, [m, y], { one: owner, two: owner, member: m });
       await add(two, x);
       await fetchFrom(member, two);
       await member.write("m", "under two's record");
@@ -141,11 +153,8 @@ describe("forks between an owner's devices", () => {
   test("[ACL-11] a record that was forgotten gets its place when changes that name it come after all", () =>
     withDevices(async (devices) => {
       const [m, x, y] = [createAccount(), createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      for (const account of [m, y]) await add(one, account);
-      const two = devices.open("two", devices.owner);
-      const member = devices.open("m", m);
-      await exchange([one, two, member]);
+      const { owner } = devices;
+      const { one, two, member } = await inStep(devices, [m, y], { one: owner, two: owner, member: m });
       await add(one, x); // this one loses, and it adds nothing once both have added x
       await fetchFrom(member, one);
       await member.write("m", "on the branch");
@@ -176,13 +185,10 @@ describe("forks between an owner's devices", () => {
 
   test("[ACL-11] a record that gave a lost one its place, and lost itself, hands on the keys when it is proposed again", () =>
     withDevices(async (devices) => {
+      const { owner } = devices;
       const [m, n, y, z] = [createAccount(), createAccount(), createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      for (const account of [m, n, y, z]) await add(one, account);
-      const two = devices.open("two", devices.owner);
-      const three = devices.open("three", devices.owner);
-      const [ofOne, ofTwo] = [devices.open("m", m), devices.open("n", n)];
-      await exchange([one, two, three, ofOne, ofTwo]);
+      const accounts = { one: owner, two: owner, three: owner, ofOne: m, ofTwo: n };
+      const { one, two, three, ofOne, ofTwo } = await inStep(devices, [m, n, y, z], accounts);
       // Both do the same with keys of their own, and members write under either. One of the two records can only be given
       // a place.
       await remove(one, y);
@@ -207,12 +213,9 @@ describe("forks between an owner's devices", () => {
   test("[ACL-11] what either side cut off counts nowhere, whichever side wins", () =>
     withDevices(async (devices) => {
       for (let i = 0; i < 4; i++) {
+        const { owner } = devices;
         const [x, y] = [createAccount(), createAccount()];
-        const one = devices.open(`one-${i}`, devices.owner);
-        for (const account of [x, y]) await add(one, account);
-        const two = devices.open(`two-${i}`, devices.owner);
-        const member = devices.open(`x-${i}`, x);
-        await exchange([one, two, member]);
+        const { one, two, member } = await inStep(devices, [x, y], { one: owner, two: owner, member: x }, `-${i}`);
         await member.write("a", "seen by both");
         // The member writes under a record before the fork.
         await add(one, createAccount());
@@ -232,10 +235,7 @@ describe("forks between an owner's devices", () => {
   test("[ACL-11] a restart between losing a branch and proposing it again loses no key", () =>
     withDevices(async (devices) => {
       const [x, y] = [createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      for (const account of [x, y]) await add(one, account);
-      const two = devices.open("two", devices.owner);
-      await fetchFrom(two, one);
+      const { one, two } = await inStep(devices, [x, y], { one: devices.owner, two: devices.owner });
       await remove(one, x);
       await one.write("one", "under one's key");
       await remove(two, y);
@@ -276,11 +276,7 @@ describe("forks between an owner's devices", () => {
   test("[ACL-11] a transfer beats what the old owner did elsewhere, also to take it back", () =>
     withDevices(async (devices) => {
       const [heir, other] = [createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      await add(one, heir);
-      await add(one, other);
-      const two = devices.open("two", devices.owner);
-      await fetchFrom(two, one);
+      const { one, two } = await inStep(devices, [heir, other], { one: devices.owner, two: devices.owner });
       await one.space.aclService.act((context) => transferOwnership(context, heir.id, "admin"));
       await remove(two, heir);
       await exchange([one, two]);
