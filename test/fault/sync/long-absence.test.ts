@@ -119,7 +119,7 @@ describeWithNats("a long absence, over a network", () => {
   );
 
   rule(
-    "[ACL-14] a member removed before and added again after hundreds of records never was gone when it comes back",
+    "[SYNC-11] a member removed before and added again after hundreds of records never was gone when it comes back",
     async () => {
       await using nats = await startNats();
       using memberRoot = scratchDir("svc-member");

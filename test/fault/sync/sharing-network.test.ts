@@ -125,7 +125,7 @@ describeWithNats("two accounts on a network", () => {
   );
 
   rule(
-    "[SPACE-4] a one-to-one space reaches the other's list; guests read by the guest key until it is revoked",
+    "[SPACE-2] [SPACE-4] a one-to-one space reaches the other's list; guests read by the guest key until it is revoked",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });
