@@ -38,7 +38,7 @@ const DEAR: Record<string, { path: string; body: JsonObject }> = {
 };
 for (const [what, { path, body }] of Object.entries(DEAR)) {
   rule(
-    `[hostile] a ${what} that takes long on one text holds nobody up: who asks later is answered first`,
+    `[INDEX-5] a ${what} that takes long on one text holds nobody up: who asks later is answered first`,
     async () => {
       const dear = await createCollection(shared.client, spaceId, { dynamic: true });
       await dear.upsert([{ id: "long", fields: { s: `${dearText()}d` } }]);

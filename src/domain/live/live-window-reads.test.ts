@@ -130,7 +130,7 @@ test("[QUERY-4] a total that takes too long to count is counted aside, and again
   await nextTurn();
   space.hold(false);
   space.hold(true);
-  await Bun.sleep(1);
+  while (space.heldReads === 0) await nextTurn();
   expect(space.heldReads).toBe(1);
   await space.put("r0000", { n: 3 });
   space.hold(false);

@@ -6,7 +6,7 @@ import { vectorOf } from "./own-vector.ts";
 
 const WRITERS = 20_000;
 
-test("[sync] what a local write costs the vector does not grow with the writers of the space, and the vector is what it is anew", async () => {
+test("[SYNC-5] what a local write costs the vector does not grow with the writers of the space, and the vector is what it is anew", async () => {
   using work = countDatabaseWork();
   await withDevices(async (devices) => {
     const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];

@@ -43,7 +43,7 @@ import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 afterEach(closeReplicas);
 
 describe("sessions", () => {
-  test("[frames] a long history comes in bounded frames, parents first, and both ends are equal", async () => {
+  test("[SYNC-3] a long history comes in bounded frames, parents first, and both ends are equal", async () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
@@ -68,7 +68,7 @@ describe("sessions", () => {
     expect((await pullAll(remoteOf(a, account), b)).fetched.changed).toBe(1);
   }, 20_000);
 
-  test("[vector] more writers than are held at once: the session goes as far as it can, and the next goes on", async () => {
+  test("[SYNC-3] more writers than are held at once: the session goes as far as it can, and the next goes on", async () => {
     const account = createAccount();
     const a = replicaOf(createdSpaceGenesis(account, systemClock), account);
     await writeItem(a, "before", "here");
@@ -103,7 +103,7 @@ describe("sessions", () => {
     expect(state.vector.states.length).toBeLessThan(all.length);
   });
 
-  test("[vector] 50,000 writers take messages that fit a link, and each side gets what it lacks", async () => {
+  test("[SYNC-3] 50,000 writers take messages that fit a link, and each side gets what it lacks", async () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, empty] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
@@ -143,7 +143,7 @@ describe("sessions", () => {
     expect((await askState(remoteOf(a, account), b.replica)).same).toBe(true);
   }, 60_000);
 
-  test("[hostile] a vector that does not go forward or never ends is a fault", async () => {
+  test("[SYNC-4] a vector that does not go forward or never ends is a fault", async () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
@@ -163,7 +163,7 @@ describe("sessions", () => {
     }
   });
 
-  test("[acl] rights travel first: a member added later gets everything, who is none gets the chain alone", async () => {
+  test("[ACL-14] rights travel first: a member added later gets everything, who is none gets the chain alone", async () => {
     const [owner, member] = [createAccount(), createAccount()];
     const seed = createdSpaceGenesis(owner, systemClock);
     const [a, b] = [replicaOf(seed, owner), replicaOf(seed, member)];
@@ -182,7 +182,7 @@ describe("sessions", () => {
     expect(rows(a)).toContain("from the member");
   });
 
-  test("[acl] an admin's proposal reaches the owner's device, which gives it effect, and comes back as a record", async () => {
+  test("[ACL-15] an admin's proposal reaches the owner's device, which gives it effect, and comes back as a record", async () => {
     const [owner, admin, third] = [createAccount(), createAccount(), createAccount()];
     const seed = createdSpaceGenesis(owner, systemClock);
     const [a, b] = [replicaOf(seed, owner), replicaOf(seed, admin)];
@@ -197,7 +197,7 @@ describe("sessions", () => {
     expect(b.aclService.pending()).toEqual([]);
   });
 
-  test("[verdicts] a broken change among good ones holds up none of them, and what follows it waits", async () => {
+  test("[CHANGE-4] a broken change among good ones holds up none of them, and what follows it waits", async () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b, other] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
@@ -227,7 +227,7 @@ describe("sessions", () => {
     expect(fetched.missing).toBe(false);
   });
 
-  test("[parked] thousands that wait for what nobody has do not keep one from being asked for that a peer has", async () => {
+  test("[CHANGE-5] thousands that wait for what nobody has do not keep one from being asked for that a peer has", async () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
@@ -258,7 +258,7 @@ describe("sessions", () => {
     expect(rows(b)).toBe(rows(a));
   });
 
-  test("[status] a peer that claims more than it gives leaves us knowing that something is missing", async () => {
+  test("[SYNC-2] a peer that claims more than it gives leaves us knowing that something is missing", async () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
@@ -270,7 +270,7 @@ describe("sessions", () => {
     expect((await pullAll(remoteOf(a, account), b)).fetched.missing).toBe(false);
   });
 
-  test("[hostile] frames that do not go forward, ids asked for twice and torn messages end the session, not the server", async () => {
+  test("[SYNC-4] frames that do not go forward, ids asked for twice and torn messages end the session, not the server", async () => {
     const account = createAccount();
     const seed = createdSpaceGenesis(account, systemClock);
     const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
@@ -339,7 +339,7 @@ describe("sessions", () => {
       };
     }
 
-    test("[hostile] does not fetch again what a peer leaves out when it is told of it, nor miss what counts", async () => {
+    test("[SYNC-4] does not fetch again what a peer leaves out when it is told of it, nor miss what counts", async () => {
       const { a, b, remote, framesOf } = await junkyard(true);
       expect(await framesOf(() => pullAll(remote, b))).toBe(JUNK / 2 + 1);
       expect(b.engine.store.parked.quarantineUsage().count).toBeLessThan(JUNK / 4);
@@ -350,7 +350,7 @@ describe("sessions", () => {
       }
     });
 
-    test("[hostile] takes a frame a round, once the first are used up, of a peer that sends it again and again", async () => {
+    test("[SYNC-4] takes a frame a round, once the first are used up, of a peer that sends it again and again", async () => {
       const { a, b, owner, remote, framesOf } = await junkyard(false);
       const round = async () =>
         expect(await pullAll(remote, b).catch((error: unknown) => error)).toBeInstanceOf(SessionFault);
