@@ -3,8 +3,7 @@ import { join } from "node:path";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
-import { refusedAs, svcError } from "../../protocol/errors.ts";
-import { refusal } from "../../protocol/refusals.ts";
+import { svcError } from "../../protocol/errors.ts";
 import {
   DEFAULT_DATA_CHARS,
   DEFAULT_HITS,
@@ -13,7 +12,7 @@ import {
   type SearchMode,
   type SearchReply,
 } from "../../protocol/search.ts";
-import { ChildLost, createChildClient } from "../../search/child-process.ts";
+import { createChildClient } from "../../search/child-process.ts";
 import {
   INDEX_CHILD,
   type IndexAnswer,
@@ -29,6 +28,7 @@ import type { LongWork, StartLongWork } from "../process/port.ts";
 import { createEmbedLoop } from "./embed-loop.ts";
 import type { Embedder } from "./embedder.ts";
 import type { SearchableSpace } from "./port.ts";
+import { createSearchTurns } from "./search-turns.ts";
 
 /** Writes that follow each other closely are indexed together (SEARCH-1). */
 const DEBOUNCE_MS = 250;
@@ -91,6 +91,12 @@ export function createSearchService(deps: SearchDeps): SearchService {
       for (const spaceId of busy) committed(spaceId);
     },
   });
+  const turns = createSearchTurns({
+    ask: (request) => child.ask(request),
+    kill: () => child.kill(),
+    isStopped: () => stopped,
+    log,
+  });
   /** Spaces whose indexes are not known to be in step. */
   const busy = new Set<SpaceId>();
   const embedder = enabled ? deps.embedder(() => embedding?.resume()) : undefined;
@@ -120,6 +126,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
 
   function onReport(report: IndexReport): void {
     if (report.kind === "progress") showProgress(report);
+    else if (report.kind === "searching") turns.begun(report.spaceId);
     else void trim(report.spaceId as SpaceId, report.cursor);
   }
 
@@ -204,20 +211,6 @@ export function createSearchService(deps: SearchDeps): SearchService {
     }
   };
 
-  /** A child that died during a search is not the search's fault, so the request is sent once more. */
-  const askTwice = async (request: IndexRequest): Promise<IndexAnswer> => {
-    try {
-      return await child.ask<IndexAnswer>(request);
-    } catch (error) {
-      if (!(error instanceof ChildLost) || stopped) throw error;
-      return child.ask<IndexAnswer>(request).catch((again: unknown) => {
-        throw again instanceof ChildLost
-          ? refusedAs("server.unavailable", undefined, refusal("search.lost_twice"))
-          : again;
-      });
-    }
-  };
-
   /** The query as a vector. In mode vector there has to be one; hybrid goes on without. */
   const meaningOf = async (query: string, mode: SearchMode): Promise<Meaning> => {
     const state = embedder?.state() ?? "absent";
@@ -279,7 +272,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       const space = await deps.open(spaceId);
       if (!enabled) throw svcError("index.disabled");
       const meaning = mode === "fts" ? undefined : await meaningOf(body.query, mode);
-      const request: IndexRequest = {
+      const request: Extract<IndexRequest, { kind: "search" }> = {
         kind: "search",
         place: placeOf(spaceId),
         config: readSearchConfig(space.types),
@@ -297,7 +290,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
         },
         side: meaning?.side,
       };
-      const answer = await askTwice(request);
+      const answer = await turns.run(request);
       if (answer.unsupported === undefined) {
         // Vectors of another model were dropped, or there are texts that wait: nobody else may have noticed.
         if (answer.incomplete && meaning?.side) embedding?.wake(spaceId);
@@ -311,7 +304,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
         query: { ...request.query, mode: "fts" as const, vector: undefined },
         side: undefined,
       };
-      return replyOf(await askTwice(words), "fts", "unavailable");
+      return replyOf(await turns.run(words), "fts", "unavailable");
     },
   };
 }
