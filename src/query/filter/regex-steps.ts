@@ -1,0 +1,39 @@
+/** Counts what a pattern may take on a text, before it is tried: once begun, nothing can interrupt it. */
+import type { RE2JS } from "re2js";
+
+/**
+ * Steps of the matcher (STEP_NS) that each instruction takes for a character at which the automaton comes to a state that it was
+ * never in: 50 to 80 ns were measured, with plain letters as with classes of Unicode that ignore case.
+ */
+const STEPS_AN_INSTRUCTION = 8;
+/** A state may be there several times: at a line's begin, behind a word, as one that matches. */
+const KINDS_OF_STATE = 4;
+
+const ESCAPED = /\\[!-/:-@[-`{-~]/g;
+const BETWEEN = /\.[*+]\??/;
+const LITERAL = /^[A-Za-z0-9 _:/@,"'<>=!;%&~`#-]*$/;
+
+const statesByPattern = new WeakMap<RE2JS, number>();
+
+/** Returns how many steps of the matcher a pattern takes at most on a text of so many characters. */
+export function regexSteps(regex: RE2JS, chars: number): number {
+  let most = statesByPattern.get(regex);
+  if (most === undefined) {
+    most = mostStates(regex);
+    statesByPattern.set(regex, most);
+  }
+  return chars + STEPS_AN_INSTRUCTION * regex.programSize() * Math.min(chars, most);
+}
+
+/**
+ * How many states the pattern's automaton can have: as many as its instructions have subsets.
+ * Literals, also with anything between them, are what people look for, and have few.
+ */
+function mostStates(regex: RE2JS): number {
+  const plain = regex.pattern().replace(ESCAPED, "_").replace(/^\^/, "").replace(/\$$/, "");
+  const parts = plain.split(BETWEEN);
+  const ofLiterals = parts.every((part) => LITERAL.test(part))
+    ? parts.reduce((states, part) => states * (part.length + 2), KINDS_OF_STATE)
+    : Number.POSITIVE_INFINITY;
+  return Math.min(ofLiterals, 2 ** regex.programSize());
+}
