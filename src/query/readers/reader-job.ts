@@ -3,6 +3,7 @@ import type { AggregateLimits } from "../aggregate/aggregate-types.ts";
 import type { RowSource } from "../rows/row-source.ts";
 import type { QueryResult } from "../run/run-query.ts";
 import type { Miscounts } from "./integrity.ts";
+import type { PackedRecords } from "./packed-records.ts";
 
 /** A query as it is sent to a reader: filter and sort as the caller gave them; the reader parses them again. */
 export interface QueryJob {
@@ -14,6 +15,11 @@ export interface QueryJob {
   readonly offset?: number | undefined;
   readonly includeTotal: boolean;
   readonly mostChars?: number | undefined;
+}
+
+/** A query whose records are sent on as they are. */
+interface PackedQueryJob extends Omit<QueryJob, "kind"> {
+  readonly kind: "packedQuery";
 }
 
 /** A pipeline, as the caller gave it. */
@@ -57,20 +63,36 @@ interface SearchJob {
   readonly statements: readonly string[];
 }
 
-export type ReaderJob = QueryJob | AggregateJob | ExplainJob | KeyOrderJob | TableCheckJob | CountCheckJob | SearchJob;
+export type ReaderJob =
+  | QueryJob
+  | PackedQueryJob
+  | AggregateJob
+  | ExplainJob
+  | KeyOrderJob
+  | TableCheckJob
+  | CountCheckJob
+  | SearchJob;
+
+/** A query's result with its records packed. */
+export interface PackedResult extends Omit<QueryResult, "records"> {
+  readonly records: PackedRecords;
+}
+
 export type ReaderResult<J extends ReaderJob> = J extends QueryJob
   ? QueryResult
-  : J extends AggregateJob
-    ? AggregateResult
-    : J extends ExplainJob
-      ? string
-      : J extends TableCheckJob
-        ? string[]
-        : J extends CountCheckJob
-          ? Miscounts
-          : J extends SearchJob
-            ? Record<string, unknown>[][]
-            : Float64Array;
+  : J extends PackedQueryJob
+    ? PackedResult
+    : J extends AggregateJob
+      ? AggregateResult
+      : J extends ExplainJob
+        ? string
+        : J extends TableCheckJob
+          ? string[]
+          : J extends CountCheckJob
+            ? Miscounts
+            : J extends SearchJob
+              ? Record<string, unknown>[][]
+              : Float64Array;
 
 /** Sent to the worker. `stop` is one shared Int32: any value but 0 asks the job to end. */
 export interface ReaderRequest {

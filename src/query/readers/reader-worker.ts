@@ -10,11 +10,12 @@ import { parseFilter } from "../filter/filter-parse.ts";
 import { rowsInKeyOrder } from "../plan/key-order.ts";
 import { NO_ROWS, rowsOf } from "../rows/row-source.ts";
 import { closeWithStatements } from "../rows/statement-cache.ts";
-import { runQuery } from "../run/run-query.ts";
+import { type QueryResult, runQuery } from "../run/run-query.ts";
 import { inSnapshot } from "../run/snapshot.ts";
 import { parseSort } from "../value/sort.ts";
 import { faultsOfTable, miscountsIn } from "./integrity.ts";
-import type { ReaderJob, ReaderReply, ReaderRequest } from "./reader-job.ts";
+import { packRecords } from "./packed-records.ts";
+import type { PackedResult, ReaderJob, ReaderReply, ReaderRequest } from "./reader-job.ts";
 
 declare const self: Worker;
 
@@ -66,7 +67,8 @@ function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
           mostChars: job.mostChars,
           shouldStop,
         });
-      case "query": {
+      case "query":
+      case "packedQuery": {
         const { limit, offset, includeTotal, mostChars } = job;
         const [filter, sort] = [parseFilter(job.filter), parseSort(job.sort)];
         return runQuery(db, source, { filter, sort, limit, offset, includeTotal, mostChars, shouldStop });
@@ -79,8 +81,16 @@ self.onmessage = (event: MessageEvent<ReaderRequest>) => {
   const { path, job, stop } = event.data;
   const flag = new Int32Array(stop);
   let answer: ReaderReply;
+  const handedOver: ArrayBuffer[] = [];
   try {
-    answer = { ok: true, result: run(databaseAt(path), job, () => Atomics.load(flag, 0) !== 0) };
+    let result = run(databaseAt(path), job, () => Atomics.load(flag, 0) !== 0);
+    if (job.kind === "packedQuery") {
+      const found = result as QueryResult;
+      const records = packRecords(found.records);
+      for (const { buffer } of records.pieces) handedOver.push(buffer);
+      result = { ...found, records } satisfies PackedResult;
+    }
+    answer = { ok: true, result };
   } catch (error) {
     const known = error instanceof SvcError ? error : undefined;
     answer = {
@@ -93,5 +103,5 @@ self.onmessage = (event: MessageEvent<ReaderRequest>) => {
       stack: error instanceof Error ? (error.stack ?? "") : "",
     };
   }
-  self.postMessage(answer);
+  self.postMessage(answer, handedOver);
 };
