@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createRng } from "../../test/support/rng.ts";
-import { PIECE_CHARS, packRecords } from "../query/readers/packed-records.ts";
+import { PIECE_CHARS, packRecords } from "../protocol/packed-records.ts";
 import { recordsResponse, textOfRecords } from "./records-response.ts";
 import { JsonRecords } from "./reply.ts";
 

@@ -1,9 +1,9 @@
+import type { PackedRecords } from "../../protocol/packed-records.ts";
 import type { AggregateResult } from "../aggregate/aggregate-run.ts";
 import type { AggregateLimits } from "../aggregate/aggregate-types.ts";
 import type { RowSource } from "../rows/row-source.ts";
 import type { QueryResult } from "../run/run-query.ts";
 import type { Miscounts } from "./integrity.ts";
-import type { PackedRecords } from "./packed-records.ts";
 
 /** A query as it is sent to a reader: filter and sort as the caller gave them; the reader parses them again. */
 export interface QueryJob {

@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { SvcError } from "../../protocol/errors.ts";
+import { packRecords } from "../../protocol/packed-records.ts";
 import { DamagedRowError, storageFault } from "../../protocol/storage-fault.ts";
 import { explainAggregate } from "../aggregate/aggregate-explain.ts";
 import { parsePipeline } from "../aggregate/aggregate-parse.ts";
@@ -14,7 +15,6 @@ import { type QueryResult, runQuery } from "../run/run-query.ts";
 import { inSnapshot } from "../run/snapshot.ts";
 import { parseSort } from "../value/sort.ts";
 import { faultsOfTable, miscountsIn } from "./integrity.ts";
-import { packRecords } from "./packed-records.ts";
 import type { PackedResult, ReaderJob, ReaderReply, ReaderRequest } from "./reader-job.ts";
 
 declare const self: Worker;
