@@ -7,7 +7,7 @@ import { pathsWantedByQuery } from "../../query/aggregate/wanted-paths.ts";
 import { parseFilter } from "../../query/filter/filter-parse.ts";
 import { isMatchAll } from "../../query/filter/filter-types.ts";
 import { planText } from "../../query/plan/plan-text.ts";
-import type { PackedResult, QueryJob } from "../../query/readers/reader-job.ts";
+import type { Packed, QueryJob } from "../../query/readers/reader-job.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { rowsOf } from "../../query/rows/row-source.ts";
 import { isQuickRead } from "../../query/run/quick-read.ts";
@@ -19,9 +19,9 @@ import type { IndexAdvisor } from "./index-advisor.ts";
 import { onTheSpot } from "./on-the-spot.ts";
 import type { QuerySource } from "./port.ts";
 
-type AnyResult = QueryResult | PackedResult;
+type AnyResult = QueryResult | Packed<QueryResult>;
 /** Runs a query on a reader. */
-type Aside<R> = (asked: Omit<QueryJob, "kind">, signal?: AbortSignal) => Promise<R>;
+type Aside<R> = (job: QueryJob, signal?: AbortSignal) => Promise<R>;
 
 /** The part of a query body that says what is wanted, in the caller's terms. */
 export interface QueryBody {
@@ -92,8 +92,8 @@ export function createRecordQueries(deps: {
       : undefined;
     const { filter, sort, limit, offset } = body;
     const { includeTotal = false, mostChars } = request;
-    const asked = { source, filter, sort, limit, offset, includeTotal, mostChars };
-    const result = quick ?? (await aside(asked, signal));
+    const job = { kind: "query", source, filter, sort, limit, offset, includeTotal, mostChars } as const;
+    const result = quick ?? (await aside(job, signal));
     if (log.enabled("debug"))
       log.debug("query", { dataset, ...result.stats, reader: quick === undefined, plan: planText(plan) });
     advisor?.observe({
@@ -144,14 +144,14 @@ export function createRecordQueries(deps: {
      * request.too_large for records that are longer than `mostChars` together.
      */
     query: (source: QuerySource, body: QueryBody, options: ReadOptions = {}): Promise<QueryResult> =>
-      answer(source, body, options, (asked, signal) => readers.run(path, { kind: "query", ...asked }, signal)),
+      answer(source, body, options, (job, signal) => readers.run(path, job, signal)),
 
     /** The same for whoever only sends the records on: those that a reader found are packed. */
     queryToSend: (
       source: QuerySource,
       body: QueryBody,
       options: ReadOptions = {},
-    ): Promise<QueryResult | PackedResult> =>
-      answer(source, body, options, (asked, signal) => readers.run(path, { kind: "packedQuery", ...asked }, signal)),
+    ): Promise<QueryResult | Packed<QueryResult>> =>
+      answer(source, body, options, (job, signal) => readers.run(path, { kind: "packed", of: job }, signal)),
   };
 }

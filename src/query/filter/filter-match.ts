@@ -4,7 +4,7 @@ import { compilePathTest, isSubdocument, type ValueTest } from "../value/field-p
 import { instantOf } from "../value/instant.ts";
 import { compareValues, equalValues, TYPE_CLASS, typeClassOf } from "../value/value-order.ts";
 import type { ComparisonOperator, Condition, Filter, TypeName } from "./filter-types.ts";
-import { regexSteps } from "./regex-steps.ts";
+import { regexStepCount } from "./regex-steps.ts";
 
 type Matcher = (value: Json) => boolean;
 
@@ -82,9 +82,10 @@ function compileCondition(condition: Condition, spend: Spend): ValueTest {
       return compileMod(condition.divisor, condition.remainder);
     case "regex": {
       const { regex } = condition;
+      const stepsOn = regexStepCount(regex);
       return (value) => {
         if (typeof value !== "string") return false;
-        spend(regexSteps(regex, value.length));
+        spend(stepsOn(value.length));
         return regex.test(value);
       };
     }

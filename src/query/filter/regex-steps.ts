@@ -13,16 +13,21 @@ const ESCAPED = /\\[!-/:-@[-`{-~]/g;
 const BETWEEN = /\.[*+]\??/;
 const LITERAL = /^[A-Za-z0-9 _:/@,"'<>=!;%&~`#-]*$/;
 
-const statesByPattern = new WeakMap<RE2JS, number>();
+type CountSteps = (chars: number) => number;
+const countByPattern = new WeakMap<RE2JS, CountSteps>();
 
 /** Returns how many steps of the matcher a pattern takes at most on a text of so many characters. */
-export function regexSteps(regex: RE2JS, chars: number): number {
-  let most = statesByPattern.get(regex);
-  if (most === undefined) {
-    most = mostStates(regex);
-    statesByPattern.set(regex, most);
-  }
-  return chars + STEPS_AN_INSTRUCTION * regex.programSize() * Math.min(chars, most);
+export const regexSteps = (regex: RE2JS, chars: number): number => regexStepCount(regex)(chars);
+
+/** The same for the texts of one pattern. */
+export function regexStepCount(regex: RE2JS): CountSteps {
+  const known = countByPattern.get(regex);
+  if (known) return known;
+  const stepsAState = STEPS_AN_INSTRUCTION * regex.programSize();
+  const states = mostStates(regex);
+  const count: CountSteps = (chars) => chars + stepsAState * Math.min(chars, states);
+  countByPattern.set(regex, count);
+  return count;
 }
 
 /**

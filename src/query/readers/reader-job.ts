@@ -17,18 +17,19 @@ export interface QueryJob {
   readonly mostChars?: number | undefined;
 }
 
-/** A query whose records are sent on as they are. */
-interface PackedQueryJob extends Omit<QueryJob, "kind"> {
-  readonly kind: "packedQuery";
-}
-
 /** A pipeline, as the caller gave it. */
-interface AggregateJob {
+export interface AggregateJob {
   readonly kind: "aggregate";
   readonly source: RowSource;
   readonly pipeline: unknown;
   readonly limits: AggregateLimits;
   readonly mostChars?: number | undefined;
+}
+
+/** One of the above, whose records are sent on as they are. */
+interface PackedJob<J extends QueryJob | AggregateJob = QueryJob | AggregateJob> {
+  readonly kind: "packed";
+  readonly of: J;
 }
 
 /** Asks how a pipeline would run. */
@@ -65,25 +66,23 @@ interface SearchJob {
 
 export type ReaderJob =
   | QueryJob
-  | PackedQueryJob
   | AggregateJob
+  | PackedJob
   | ExplainJob
   | KeyOrderJob
   | TableCheckJob
   | CountCheckJob
   | SearchJob;
 
-/** A query's result with its records packed. */
-export interface PackedResult extends Omit<QueryResult, "records"> {
-  readonly records: PackedRecords;
-}
+/** A result with its records packed. */
+export type Packed<R extends QueryResult | AggregateResult> = Omit<R, "records"> & { readonly records: PackedRecords };
 
 export type ReaderResult<J extends ReaderJob> = J extends QueryJob
   ? QueryResult
-  : J extends PackedQueryJob
-    ? PackedResult
-    : J extends AggregateJob
-      ? AggregateResult
+  : J extends AggregateJob
+    ? AggregateResult
+    : J extends PackedJob<infer K>
+      ? Packed<K extends QueryJob ? QueryResult : AggregateResult>
       : J extends ExplainJob
         ? string
         : J extends TableCheckJob
