@@ -1,10 +1,12 @@
 /** Requests that take long on a single text: they are left to a reader, and nobody else waits for them. */
 import { expect } from "bun:test";
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { ErrorBody } from "../../src/protocol/errors.ts";
-import { search, searchWhole } from "../support/models/search.ts";
+import { indexDirectory, search, searchUntil, searchWhole } from "../support/models/search.ts";
 import { rule, useServer } from "../support/rule.ts";
-import type { JsonObject } from "../support/server/client.ts";
+import { type JsonObject, until } from "../support/server/client.ts";
 import { createCollection, createObject, createSpace, named } from "../support/server/fixtures.ts";
 
 let spaceId: string;
@@ -78,7 +80,7 @@ rule(
       });
       expect(status).toBe(200);
     }
-    await searchWhole(client, hostile, { query: "a" });
+    await searchUntil(client, hostile, { query: "nowhere" }, ({ incomplete }) => !incomplete, 120_000);
     // None of the phrases is anywhere, and each text has to be gone through to find that out.
     const exclude = Array.from({ length: 30 }, (_, i) => `${"a ".repeat(i + 1)}b ${"a ".repeat(30 - i)}`);
     const ended: string[] = [];
@@ -102,6 +104,23 @@ rule(
     expect(ended.at(-1)).toBe("dear");
     expect((await searchWhole(client, calm, { query: "comet" })).hits).toHaveLength(1);
     expect((await searchWhole(client, hostile, { query: "a", limit: 1 })).hits).toHaveLength(1);
+
+    // What others ask of that process is not lost with it.
+    const gone = (await createSpace(client)).id;
+    await createObject(client, gone, named("A comet that is deleted"));
+    await searchWhole(client, gone, { query: "comet" });
+    const index = join(indexDirectory(shared.server.dataDir), `${gone}.db`);
+    expect(existsSync(index)).toBe(true);
+    const again = client.fails(
+      "POST",
+      `/v1/spaces/${hostile}/search`,
+      { query: "a", exclude },
+      503,
+      "server.unavailable",
+    );
+    await client.del(`/v1/spaces/${gone}`);
+    await Promise.all([again, search(client, calm, { query: "comet" })]);
+    await until(() => !existsSync(index), "the index of a deleted space is gone", 20_000);
   },
-  120_000,
+  240_000,
 );

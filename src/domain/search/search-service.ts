@@ -12,7 +12,7 @@ import {
   type SearchMode,
   type SearchReply,
 } from "../../protocol/search.ts";
-import { createChildClient } from "../../search/child-process.ts";
+import { ChildLost, createChildClient } from "../../search/child-process.ts";
 import {
   INDEX_CHILD,
   type IndexAnswer,
@@ -36,6 +36,8 @@ const DEBOUNCE_MS = 250;
 const CHILD_IDLE_MS = 30_000;
 /** A longer query is searched by words alone: people wait for it, and a single vector would have to stand for it. */
 const MOST_MEANT = 1_000;
+/** How often a request is asked again whose process was lost. */
+const MOST_LOSSES = 4;
 /** The log of rows is shortened when so much of it was followed. */
 const TRIM_FROM = 5_000;
 
@@ -188,12 +190,22 @@ export function createSearchService(deps: SearchDeps): SearchService {
     timers.set(spaceId, timer);
   };
 
+  /** Asks what may be asked more than once: a search that is ended takes the process away from others (SEARCH-4). */
+  const askAgain = async <T>(request: IndexRequest): Promise<T> => {
+    for (let losses = 0; ; losses++)
+      try {
+        return await child.ask<T>(request);
+      } catch (error) {
+        if (!(error instanceof ChildLost) || stopped || losses === MOST_LOSSES) throw error;
+      }
+  };
+
   /** Removes files of spaces that are no longer here, left from before a crash. */
   const dropStrangers = async (active: ReadonlySet<string>): Promise<void> => {
     for (const name of readdirSync(deps.directory)) {
       const spaceId = name.endsWith(".db") ? name.slice(0, -3) : undefined;
       if (spaceId === undefined || active.has(spaceId) || stopped) continue;
-      await child.ask({ kind: "drop", place: placeOf(spaceId as SpaceId) });
+      await askAgain({ kind: "drop", place: placeOf(spaceId as SpaceId) });
     }
   };
 
@@ -204,7 +216,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     for (const spaceId of ids) {
       if (stopped) return;
       await behind(spaceId, async () => {
-        const state = await child.ask<IndexState>({ kind: "isCurrent", place: placeOf(spaceId) });
+        const state = await askAgain<IndexState>({ kind: "isCurrent", place: placeOf(spaceId) });
         if (!state.isCurrent) await follow(spaceId);
         else if (state.lacksVectors) embedding?.wake(spaceId);
       });
@@ -254,7 +266,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     },
     async check(spaceId) {
       if (!enabled || stopped || !deps.activeIds().includes(spaceId)) return;
-      const isMadeAnew = await child.ask<boolean>({ kind: "check", place: placeOf(spaceId) });
+      const isMadeAnew = await askAgain<boolean>({ kind: "check", place: placeOf(spaceId) });
       if (isMadeAnew) await follow(spaceId);
     },
     committed,
@@ -263,7 +275,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       timers.delete(spaceId);
       trimmed.delete(spaceId);
       embedding?.forget(spaceId);
-      if (enabled && !stopped) void behind(spaceId, () => child.ask({ kind: "drop", place: placeOf(spaceId) }));
+      if (enabled && !stopped) void behind(spaceId, () => askAgain({ kind: "drop", place: placeOf(spaceId) }));
     },
     async search(spaceId, body) {
       const mode = modeOf(body.mode);
