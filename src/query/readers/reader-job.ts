@@ -18,7 +18,7 @@ export interface QueryJob {
 }
 
 /** A pipeline, as the caller gave it. */
-export interface AggregateJob {
+interface AggregateJob {
   readonly kind: "aggregate";
   readonly source: RowSource;
   readonly pipeline: unknown;
