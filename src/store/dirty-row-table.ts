@@ -1,4 +1,4 @@
-import type { Database } from "bun:sqlite";
+import type { OwnDatabase } from "./own-database.ts";
 
 /** A place in the order of an object's changes. */
 interface Place {
@@ -30,15 +30,19 @@ const COLUMNS = "row, objectNo, datasetNo, from_lamport, from_change, to_lamport
 const IS_EARLIER = "(excluded.from_lamport, excluded.from_change) < (from_lamport, from_change)";
 const IS_LATER = "(excluded.to_lamport, excluded.to_change) > (to_lamport, to_change)";
 
+const WIDENED = `ON CONFLICT(row) DO UPDATE SET
+  from_lamport = CASE WHEN ${IS_EARLIER} THEN excluded.from_lamport ELSE from_lamport END,
+  from_change = CASE WHEN ${IS_EARLIER} THEN excluded.from_change ELSE from_change END,
+  to_lamport = CASE WHEN ${IS_LATER} THEN excluded.to_lamport ELSE to_lamport END,
+  to_change = CASE WHEN ${IS_LATER} THEN excluded.to_change ELSE to_change END`;
+
 /** Which rows are to be folded anew: written with what made them so, so that a crash forgets none. */
-export function createDirtyRowTable(db: Database) {
+export function createDirtyRowTable(db: OwnDatabase) {
   const mark = db.query<null, [number, number, number, number, Uint8Array]>(
-    `INSERT INTO dirty_rows(${COLUMNS}) VALUES(?1,?2,?3,?4,?5,?4,?5)
-     ON CONFLICT(row) DO UPDATE SET
-       from_lamport = CASE WHEN ${IS_EARLIER} THEN excluded.from_lamport ELSE from_lamport END,
-       from_change = CASE WHEN ${IS_EARLIER} THEN excluded.from_change ELSE from_change END,
-       to_lamport = CASE WHEN ${IS_LATER} THEN excluded.to_lamport ELSE to_lamport END,
-       to_change = CASE WHEN ${IS_LATER} THEN excluded.to_change ELSE to_change END`,
+    `INSERT INTO dirty_rows(${COLUMNS}) VALUES(?1,?2,?3,?4,?5,?4,?5) ${WIDENED}`,
+  );
+  const markAll = db.query<null, [string, number, number, number, Uint8Array]>(
+    `INSERT INTO dirty_rows(${COLUMNS}) SELECT value,?2,?3,?4,?5,?4,?5 FROM json_each(?1) WHERE true ${WIDENED}`,
   );
   const moveOn = db.query<null, [number, Uint8Array, number]>(
     "UPDATE dirty_rows SET from_lamport = ?, from_change = ? WHERE row = ?",
@@ -62,9 +66,14 @@ export function createDirtyRowTable(db: Database) {
       : undefined;
 
   return {
-    /** Something changed at this place of the row's history. */
-    mark: (row: number, objectNo: number, datasetNo: number, at: Place): void =>
-      void mark.run(row, objectNo, datasetNo, at.lamport, at.change),
+    /** Something changed at this place of the rows' histories. */
+    mark(rows: readonly number[], objectNo: number, datasetNo: number, at: Place): void {
+      if (rows.length === 1) mark.run(rows[0]!, objectNo, datasetNo, at.lamport, at.change);
+      else if (rows.length > 0) {
+        db.spend(rows.length - 1);
+        markAll.run(JSON.stringify(rows), objectNo, datasetNo, at.lamport, at.change);
+      }
+    },
     /** What changed before this place has been folded. */
     moveOn: (row: number, from: Place): void => void moveOn.run(from.lamport, from.change, row),
     /** The one with the earliest place. */

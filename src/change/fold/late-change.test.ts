@@ -1,5 +1,6 @@
 /** Changes that sort before much that was folded: what they cost a turn, what is read meanwhile, what is left of it. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { countDatabaseWork } from "../../../test/support/database-work.ts";
 import { bodyOf, createForger, paidBytes } from "../../../test/support/hostile/forged-change.ts";
 import { objectOf } from "../../../test/support/hostile/forger-world.ts";
 import { type Device, withDevices } from "../../../test/support/worlds/acl-devices.ts";
@@ -72,6 +73,25 @@ describe("a change that comes late", () => {
           expect(await docOf(device, id)).toMatchObject({ a: 0 + Number(id.slice(1)), late: Number(id.slice(1)) });
       },
     ));
+
+  test("[CHANGE-9] of many records is noted with a statement for each, and a few for all", async () => {
+    using work = countDatabaseWork();
+    const count = 400;
+    await withLate(
+      async ({ space }, forge) => void (await space.engine.ingest([forge.write(body(named(count, "a"))).bytes])),
+      body(named(count, "late")),
+      async (device, late) => {
+        work.restart();
+        await device.space.engine.take([CHANGE-9]);
+        expect(device.space.engine.isOwing()).toBe(true);
+        // One statement looks up which of them are there, and answers with a row for each.
+        expect(work.read().all).toBeLessThan(2 * count + 100);
+        await device.space.engine.ingest([]);
+        expect(await docOf(device, "r7")).toMatchObject({ a: 7, late: 7 });
+      },
+      { foldSliceMs: 0 },
+    );
+  });
 
   test("[CHANGE-9] of a record with a long history is folded over several turns; until then the record is as it was, others go on, and nothing is complete", () =>
     withLateOf(3_000, async (device, late) => {
