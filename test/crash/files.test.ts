@@ -61,7 +61,7 @@ describeWithNats("files and SIGKILL", () => {
         await using server = await open();
         expect({ round, faults: await faultsOf(server.client, world) }).toEqual({ round, faults: [] });
         const work = beBusy(server, world, rng);
-        await Bun.sleep(rng.int(20, 900));
+        await Bun.sleep(rng.int(20, 450));
         await server.kill();
         await work;
       }
