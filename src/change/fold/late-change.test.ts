@@ -82,7 +82,7 @@ describe("a change that comes late", () => {
       body(named(count, "late")),
       async (device, late) => {
         work.restart();
-        await device.space.engine.take([CHANGE-9]);
+        await device.space.engine.take([late]);
         expect(device.space.engine.isOwing()).toBe(true);
         // One statement looks up which of them are there, and answers with a row for each.
         expect(work.read().all).toBeLessThan(2 * count + 100);
