@@ -8,6 +8,7 @@ import { sha256 } from "../crypto/hash.ts";
 import type { ReaderPool } from "../query/readers/reader-pool.ts";
 import type { Space } from "../space/space.ts";
 import type { AccountStore } from "../store/account-store.ts";
+import type { RepairLog } from "./repair-log.ts";
 
 /**
  * How long one slice of checking takes, and how many times longer the pause after it is: together a tenth of a processor at most.
@@ -21,6 +22,8 @@ const NOTE_MS = 10_000;
 /** The key of the place from which an unfinished pass over a space continues. */
 const PLACE_KEY = "check";
 
+const DAMAGED_DATABASE = "a space's database is damaged: move it away, and what others have of the space comes back";
+
 interface SpaceChecksDeps {
   /** How many milliseconds after its last pass a space is checked again. */
   everyMs: number;
@@ -32,6 +35,7 @@ interface SpaceChecksDeps {
   checkIndex(spaceId: SpaceId): Promise<void>;
   account: Pick<AccountStore, "checkedMs" | "setCheckedMs" | "mend">;
   readers: Pick<ReaderPool, "run">;
+  repairs: Pick<RepairLog, "note">;
   clock: Clock;
   log: Log;
 }
@@ -41,7 +45,7 @@ interface SpaceChecksDeps {
  * original, whether or not anybody reads it. Data that follows from other data is made anew; the log names the rest.
  */
 export function createSpaceChecks(deps: SpaceChecksDeps): Service {
-  const { everyMs, account, readers, clock, log } = deps;
+  const { everyMs, account, readers, repairs, clock, log } = deps;
   let stopped = false;
   const isStopped = (): boolean => stopped;
   /** Ends the current pause. */
@@ -103,10 +107,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
       const record = held[stored.pos];
       if (!record || (equalBytes(stored.id, record.id) && equalBytes(sha256(stored.bytes), record.id))) continue;
       engine.store.mendAclRecord(stored.pos, record.id, record.bytes);
-      log.warn("a record of rights was damaged on the disk: it was written again", {
-        spaceId: id,
-        position: stored.pos,
-      });
+      repairs.note(id, "a record of rights was damaged on the disk: it was written again", { position: stored.pos });
     }
   };
 
@@ -143,14 +144,9 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     if (faults.length === 0 || engine.closing()) return;
     await store.reindex(table);
     const left = await look();
-    const facts = { spaceId: id, table, faults: left.length > 0 ? left : faults };
     if (left.length === 0)
-      log.warn("indexes of a space's database were damaged on the disk: they were made anew", facts);
-    else
-      log.error("a space's database is damaged: move it away, and what others have of the space comes back", {
-        ...facts,
-        path: store.path,
-      });
+      repairs.note(id, "indexes of a space's database were damaged on the disk: they were made anew", { table, faults });
+    else repairs.note(id, DAMAGED_DATABASE, { table, faults: left, path: store.path }, "error");
   };
 
   const checkCounts = async ({ id, engine }: Space): Promise<void> => {
@@ -165,8 +161,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
         if (index) store.queryIndexes.retire(index);
       }
     });
-    log.warn("counts or keys of a space's database were damaged on the disk: they are made anew", {
-      spaceId: id,
+    repairs.note(id, "counts or keys of a space's database were damaged on the disk: they are made anew", {
       collections,
       indexes,
     });
