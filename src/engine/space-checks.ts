@@ -81,13 +81,22 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
   };
 
   const checkSpace = async (space: Space): Promise<void> => {
+    await checkTypes(space);
     mendRecords(space);
+    // What is set right below is found by indexes, and changes their entries.
+    const left = await checkTables(space, space.engine.store.tables());
     await checkRows(space);
-    for (const table of space.engine.store.tables()) {
-      if (isStopped()) return;
-      await checkTable(space, table);
-    }
+    for (const table of await checkTables(space, left))
+      repairs.note(space.id, DAMAGED_DATABASE, { table, path: space.engine.store.path }, "error");
     await checkCounts(space);
+  };
+
+  /** Finds values of another type than their columns. */
+  const checkTypes = async ({ engine }: Space): Promise<void> => {
+    const { path, mistypedTables } = engine.store;
+    if (isStopped() || engine.closing()) return;
+    const [found] = await readers.run(path, { kind: "search", statements: [mistypedTables()] });
+    if (found!.length > 0 && !engine.closing()) await engine.mendTypes();
   };
 
   /** Finds rows that point to nothing, sums that are wrong, and copies that differ. */
@@ -136,17 +145,35 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
       place ? engine.store.putMeta(PLACE_KEY, Buffer.from(JSON.stringify(place))) : engine.store.dropMeta(PLACE_KEY),
     );
 
-  /** Checks SQLite's own structure of a table. */
-  const checkTable = async ({ id, engine }: Space, table: string): Promise<void> => {
+  /** Checks SQLite's own structure of tables. Answers those that are to be looked at again once their rows are right. */
+  const checkTables = async (space: Space, tables: readonly string[]): Promise<string[]> => {
+    const again: string[] = [];
+    for (const table of tables) {
+      if (isStopped() || space.engine.closing()) return [];
+      if ((await checkTable(space, table)) === "again") again.push(table);
+    }
+    return again;
+  };
+
+  const checkTable = async ({ id, engine }: Space, table: string): Promise<"again" | undefined> => {
     const { store } = engine;
     const look = () => readers.run(store.path, { kind: "tableCheck", table });
     const faults = await look();
-    if (faults.length === 0 || engine.closing()) return;
-    await store.reindex(table);
+    if (faults.length === 0 || engine.closing()) return undefined;
+    try {
+      await store.reindex(table);
+    } catch (error) {
+      if (isTwin(error)) return "again";
+      throw error;
+    }
     const left = await look();
     if (left.length === 0)
-      repairs.note(id, "indexes of a space's database were damaged on the disk: they were made anew", { table, faults });
+      repairs.note(id, "indexes of a space's database were damaged on the disk: they were made anew", {
+        table,
+        faults,
+      });
     else repairs.note(id, DAMAGED_DATABASE, { table, faults: left, path: store.path }, "error");
+    return undefined;
   };
 
   const checkCounts = async ({ id, engine }: Space): Promise<void> => {
@@ -181,6 +208,10 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     },
   };
 }
+
+/** Two rows say by now that they are the same one: no index can be made of them. */
+const isTwin = (error: unknown): boolean =>
+  error instanceof Error && error.message.includes("UNIQUE constraint failed");
 
 function placeIn(note: Uint8Array | undefined): CheckPlace {
   if (!note) return CHECK_BEGIN;

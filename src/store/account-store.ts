@@ -1,5 +1,5 @@
 import { type Migration, namingFile, openDatabase } from "./database.ts";
-import { type KeptRepair, keepThrice, mendKept } from "./kept-thrice.ts";
+import { type KeptRepair, keepThrice, mendSmall } from "./kept-thrice.ts";
 import type { OwnDatabase } from "./own-database.ts";
 import { createWaitingWrites } from "./waiting-writes.ts";
 
@@ -109,7 +109,7 @@ interface AccountStoreOptions {
 function openSound(path: string, onRepair: AccountStoreOptions["onRepair"]): OwnDatabase {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
   try {
-    const repairs = mendKept(db, KEPT);
+    const repairs = mendSmall(db, KEPT);
     if (repairs.length > 0) onRepair?.(repairs);
     return db;
   } catch (error) {
@@ -128,6 +128,14 @@ export function openAccountStore(path: string, { onFault, onRepair, pending: { k
   const db = openSound(path, onRepair);
   const { write, writeInTime, close } = createWaitingWrites(db, { whose: "the account's" });
   const inTime = (run: () => unknown): void => void writeInTime(run).catch(onFault);
+  const mend = async (): Promise<void> => {
+    const repairs = await writeInTime(() => mendSmall(db, KEPT));
+    if (repairs.length === 0) return;
+    onRepair?.(repairs);
+    shownIds = findShown();
+  };
+  // Whoever reads it is refused, once the statement that met it has ended.
+  db.onMistyped = () => queueMicrotask(() => void mend().catch(onFault));
   const putIntent = db.query<null, [string, Uint8Array]>(
     "INSERT INTO intents(space_id, payload) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET payload = excluded.payload",
   );
@@ -292,12 +300,7 @@ export function openAccountStore(path: string, { onFault, onRepair, pending: { k
         forgetRepairs.run(spaceId);
       }),
     /** Sets right what the disk changed since it was opened. */
-    async mend(): Promise<void> {
-      const repairs = await writeInTime(() => mendKept(db, KEPT));
-      if (repairs.length === 0) return;
-      onRepair?.(repairs);
-      shownIds = findShown();
-    },
+    mend,
     async close(): Promise<void> {
       await close();
       db.close();
