@@ -1,5 +1,6 @@
 import { equalBytes } from "../base/bytes.ts";
 import { cidFromDigest } from "../crypto/cid.ts";
+import { sha256 } from "../crypto/hash.ts";
 import type { ParkedChange } from "../store/parked-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { isGenuine } from "./codec/change-codec.ts";
@@ -87,7 +88,9 @@ export function createWaitingCheck({ store, onRepair, soon, ...deps }: WaitingCh
     quarantined(after) {
       const page = parked.quarantinedAfter(after, PAGE);
       for (const { no, id, bytes, isSound } of page) {
-        if (isSound) continue;
+        // What is no change in canonical form has the hash of its bytes for a name; what is too large is kept without them.
+        const isNamed = bytes.length === 0 || hasId(id, bytes) || equalBytes(sha256(bytes), id);
+        if (isSound && isNamed) continue;
         soon(() => {
           parked.dropQuarantined(no);
           onRepair("a change that was refused was damaged on the disk: it was dropped, and is judged anew", {

@@ -91,12 +91,15 @@ interface QuarantineRow {
   code: RefusalCode;
   facts: string;
   received_ms: number;
+  /** A checksum of the rest; where it is wrong, the change is not quarantined. */
+  sum: number;
 }
 
 const refusalOf = ({ code, facts }: QuarantineRow): Refusal => ({ code, facts: JSON.parse(facts) as Refusal["facts"] });
 
-const sumOf = ({ id, code, facts, received_ms }: QuarantineRow, bytes: Uint8Array): number =>
-  checksumWith(checksumOf(id), checksumOf(code), checksumOf(facts), received_ms, checksumOf(bytes));
+const sumOf = ({ id, code, facts, received_ms }: Omit<QuarantineRow, "sum">): number =>
+  checksumWith(checksumOf(id), checksumOf(code), checksumOf(facts), received_ms);
+const isSound = (row: QuarantineRow): boolean => sumOf(row) === row.sum;
 
 /** Holds changes that cannot be judged yet, and changes that never will count; both survive a restart. */
 export type ParkedTable = ReturnType<typeof createParkedTable>;
@@ -156,18 +159,18 @@ export function createParkedTable(db: Database) {
     "SELECT DISTINCT wait_for FROM parked WHERE wait_kind = ? LIMIT ?",
   );
   const quarantine = db.query<null, [Uint8Array, RefusalCode, string, Uint8Array, number, number]>(
-    "INSERT OR IGNORE INTO quarantine(id, code, facts, bytes, received_ms, sum) VALUES(?,?,?,?,?,?)",
+    "INSERT OR REPLACE INTO quarantine(id, code, facts, bytes, received_ms, sum) VALUES(?,?,?,?,?,?)",
   );
   const quarantined = db.query<QuarantineRow, [Uint8Array]>(
-    "SELECT id, code, facts, received_ms FROM quarantine WHERE id = ?",
+    "SELECT id, code, facts, received_ms, sum FROM quarantine WHERE id = ?",
   );
   const quarantineList = db.query<QuarantineRow, [number]>(
-    "SELECT id, code, facts, received_ms FROM quarantine ORDER BY received_ms DESC LIMIT ?",
+    "SELECT id, code, facts, received_ms, sum FROM quarantine ORDER BY received_ms DESC LIMIT ?",
   );
   const pageOf = db.query<RawParked & { no: number }, [number, number]>(
     `SELECT rowid AS no, ${COLUMNS} FROM parked WHERE rowid > ? ORDER BY rowid LIMIT ?`,
   );
-  const quarantinePage = db.query<QuarantineRow & { no: number; bytes: Uint8Array; sum: number }, [number, number]>(
+  const quarantinePage = db.query<QuarantineRow & { no: number; bytes: Uint8Array }, [number, number]>(
     "SELECT rowid AS no, id, code, facts, received_ms, bytes, sum FROM quarantine WHERE rowid > ? ORDER BY rowid LIMIT ?",
   );
   const dropQuarantined = db.query<null, [number]>("DELETE FROM quarantine WHERE rowid = ?");
@@ -236,21 +239,24 @@ export function createParkedTable(db: Database) {
     wanted: (kind: WaitKind, limit: number): Uint8Array[] => wanted.all(kind, limit).map((row) => row.wait_for),
     quarantine(id: Uint8Array, { code, facts }: Refusal, bytes: Uint8Array, receivedMs: number): void {
       const row = { id, code, facts: JSON.stringify(facts), received_ms: receivedMs };
-      quarantine.run(id, code, row.facts, bytes, receivedMs, sumOf(row, bytes));
+      quarantine.run(id, code, row.facts, bytes, receivedMs, sumOf(row));
     },
     /** Returns why a change is quarantined; undefined for one that is not. */
     whyQuarantined(id: Uint8Array): Refusal | undefined {
       const row = quarantined.get(id);
-      return row ? refusalOf(row) : undefined;
+      return row && isSound(row) ? refusalOf(row) : undefined;
     },
     quarantineList: (limit: number) =>
-      quarantineList.all(limit).map((row) => ({ id: row.id, refusal: refusalOf(row), receivedMs: row.received_ms })),
+      quarantineList
+        .all(limit)
+        .filter(isSound)
+        .map((row) => ({ id: row.id, refusal: refusalOf(row), receivedMs: row.received_ms })),
     /** A page of what waits, by number, after one. */
     after: (no: number, limit: number): (ParkedChange & { no: number })[] =>
       pageOf.all(no, limit).map((row) => ({ ...toParked(row), no: row.no })),
-    /** A page of what is quarantined, by number, after one; and whether each is what was stored. */
+    /** A page of what is quarantined, by number, after one; and whether each is what was stored, but for its bytes. */
     quarantinedAfter: (no: number, limit: number) =>
-      quarantinePage.all(no, limit).map(({ sum, ...row }) => ({ ...row, isSound: sumOf(row, row.bytes) === sum })),
+      quarantinePage.all(no, limit).map((row) => ({ ...row, isSound: isSound(row) })),
     dropQuarantined: (no: number) => void dropQuarantined.run(no),
     quarantineUsage: (): { count: number; bytes: number } => quarantineUsage.get()!,
   };

@@ -108,6 +108,19 @@ export function tablesOf(path: string): string[] {
     .map(({ name }) => name);
 }
 
+const SOMETHING = { "": "1", INTEGER: "1", NUMERIC: "1", TEXT: "'$.x'", BLOB: "zeroblob(32)" } as const;
+
+/** A row of a table that has none, of values that have the right types and say nothing. */
+export function addRow(path: string, table: string): void {
+  using db = new Database(path);
+  db.run("PRAGMA recursive_triggers = ON");
+  const columns = db.query<{ name: string; type: string }, [string]>("SELECT name, type FROM pragma_table_info(?)");
+  const typed = columns.all(table).filter(({ type }) => type in SOMETHING);
+  const values = typed.map(({ type }) => SOMETHING[type as keyof typeof SOMETHING]);
+  if (db.query(`SELECT 1 AS n FROM ${table} LIMIT 1`).get() === null && typed.length > 0)
+    db.run(`INSERT INTO ${table}(${typed.map(({ name }) => name).join(", ")}) VALUES(${values.join(", ")})`);
+}
+
 /**
  * Gives a value of each column of a table another type, in whatever row, as the disk would. Answers what became of which; of a
  * column that numbers the rows nothing can be changed so, and of a key of a table without such numbers no value can be taken away.
