@@ -16,7 +16,7 @@ import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
 import { contentOf } from "./intake/content.ts";
 import type { AclView, OnRepair, RulesRegistry } from "./ports.ts";
 
-interface DerivedCheckDeps {
+export interface DerivedCheckDeps {
   store: SpaceStore;
   objects: ObjectCache;
   log: ChangeLog;

@@ -203,7 +203,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     log.append(
       { id, bytes, lamport: 0, parents: [], seq: 0, aclPos: 0, timeMs: 0, datasetNo: ROOT_DATASET, counts: true },
       object,
-      { no: 0, author: NOBODY, id: NOBODY, seq: 0, last: null, lamport: 0, aclPos: 0 },
+      { no: 0, author: NOBODY, id: NOBODY, seq: 0, last: null, lamport: 0 },
       scope,
     );
     return object;

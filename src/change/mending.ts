@@ -1,28 +1,57 @@
 import type { CommitQueue } from "../store/commit-queue.ts";
+import { BODIES_GIVEN_UP } from "../store/pending-body-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
+import { REPLICA_TARGETS } from "../store/sync-table.ts";
 import type { OpenBatch } from "./fold/commit-batch.ts";
 import type { ChangeLog } from "./graph/change-log.ts";
 import type { ObjectCache } from "./graph/object-cache.ts";
 import type { OnRepair } from "./ports.ts";
 import type { Place } from "./space-check.ts";
 
+/** What the log says where values have their types again. */
+export const TYPES_MENDED = "values of another type were damaged on the disk: they have their types again";
 /** What the log says where copies of small tables were made to agree. */
 export const KEPT_MENDED = "what is kept of a space was damaged on the disk: its copies took its place";
 
 interface MendingDeps {
   queue: Pick<CommitQueue, "enqueue">;
-  store: Pick<SpaceStore, "derived" | "mendKept" | "rows" | "datasetName">;
+  store: Pick<
+    SpaceStore,
+    "derived" | "mendKept" | "mendTypes" | "onMistyped" | "forgetNumbers" | "rows" | "datasetName" | "sync" | "putMeta"
+  >;
   objects: Pick<ObjectCache, "byNo">;
   log: Pick<ChangeLog, "flush" | "clear">;
   batch: Pick<OpenBatch, "touch">;
+  /** An object counts as deleted from now on, if it is deleted: when this device learned of it is not known any more. */
+  dateAnew(objectNo: number): void;
   onRepair: OnRepair;
   onFailure: ((error: unknown) => void) | undefined;
 }
 
 /** Sets right, in writes behind those that wait, what going over a space has found damaged. */
-export function createMending({ queue, store, objects, log, batch, onRepair, onFailure }: MendingDeps) {
+export function createMending({ queue, store, objects, log, batch, dateAnew, onRepair, onFailure }: MendingDeps) {
   const soon = (run: () => void): void =>
     void queue.enqueue(run, "background").catch((error: unknown) => onFailure?.(error));
+  let isMending = false;
+  const mendTypes = async (): Promise<void> => {
+    if (isMending) return;
+    isMending = true;
+    try {
+      const { kept, types } = await queue.enqueue(() => {
+        log.flush();
+        const mended = store.mendTypes();
+        log.clear();
+        store.forgetNumbers();
+        return mended;
+      }, "background");
+      if (kept.length > 0) onRepair(KEPT_MENDED, { tables: kept });
+      if (Object.keys(types).length > 0) onRepair(TYPES_MENDED, { tables: types });
+    } finally {
+      isMending = false;
+    }
+  };
+  store.onMistyped(() => void mendTypes().catch((error: unknown) => onFailure?.(error)));
+
   return {
     soon,
     /**
@@ -42,15 +71,24 @@ export function createMending({ queue, store, objects, log, batch, onRepair, onF
       }),
     /** Sets right what a reader has found wrong (`store.derived.searches`). */
     async mendFound(found: Parameters<SpaceStore["derived"]["mendFound"]>[0]): Promise<void> {
+      const targets = store.derived.wrongTargets(found);
       const mended = await queue.enqueue(() => {
         log.flush();
         const tables = store.derived.mendFound(found);
+        for (const no of store.derived.unsureDeletions(found)) dateAnew(no);
+        for (const target of REPLICA_TARGETS) if (targets.length > 0) store.sync.forget(target);
+        // What the network keeps is read again, from its start.
+        if (targets.length > 0) store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
         log.clear();
         return tables;
       }, "background");
+      if (targets.length > 0)
+        onRepair("what others are known to keep was damaged on the disk: they are asked again", { of: targets });
       if (Object.keys(mended).length > 0)
         onRepair("rows that point nowhere, or sums, were damaged on the disk: they were set right", { tables: mended });
     },
+    /** Gives values that are of another type than their columns theirs again, and makes the copies of small tables agree. */
+    mendTypes,
     /** Makes the copies of small tables agree again. */
     async mendKept(): Promise<void> {
       const tables = await queue.enqueue(() => store.mendKept(), "background");

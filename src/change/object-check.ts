@@ -1,4 +1,5 @@
 import { equalBytes } from "../base/bytes.ts";
+import { CHANGE_STUB } from "../store/change-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { decodeCheckedChange, isDerivedRoot } from "./codec/change-codec.ts";
 import { changeIdOf } from "./codec/change-stub.ts";
@@ -122,11 +123,11 @@ export function createObjectCheck({ store, objects, projection, deletions, onRep
   const checkNewest = (object: ObjectEntry): void => {
     const newest = changes.newestOfObject(object.no);
     const { lamport, change, ms } = object.modified;
-    const isLost = change.length > 0 && changes.byId(change)?.bytes.length === 0;
+    const isLost = change.length > 0 && changes.byId(change)?.kind === CHANGE_STUB;
     const isSame = newest
       ? lamport === newest.lamport && ms === newest.timeMs && equalBytes(change, newest.id)
       : lamport === 0;
-    if (!isSame && !isLost && !object.deleted)
+    if (!isSame && !isLost)
       soon(() => {
         projection.findNewestAnew(object);
         tell(object, "objects");

@@ -2,11 +2,13 @@ import type { StoredChange } from "../store/change-table.ts";
 import { OBJECTS_COLLECTION } from "../store/row-table.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import { decodeCheckedChange, isDerivedRoot } from "./codec/change-codec.ts";
+import { kindOf } from "./codec/change-stub.ts";
 import type { DerivedCheck } from "./derived-check.ts";
 import type { DamagedChanges } from "./graph/damaged-changes.ts";
 import type { ObjectCache } from "./graph/object-cache.ts";
 import type { ObjectCheck } from "./object-check.ts";
 import type { OnRepair } from "./ports.ts";
+import type { WaitingCheck } from "./waiting-check.ts";
 
 /** How many of them are looked at before the time is. */
 const PAGE = 50;
@@ -15,7 +17,17 @@ const PAGE = 50;
  * What is looked at, in this order: what follows from changes is made anew of those that were found good, and finds its rows by
  * keys that were found good before.
  */
-const PARTS = ["changes", "collections", "objects", "rows", "derived", "checkpoints", "locals"] as const;
+const PARTS = [
+  "changes",
+  "collections",
+  "objects",
+  "rows",
+  "derived",
+  "checkpoints",
+  "locals",
+  "parked",
+  "quarantined",
+] as const;
 
 /** A step ends after this, even in the middle of a page: a body may say much. */
 const STEP_MS = 2;
@@ -44,6 +56,7 @@ interface SpaceCheckDeps {
   onRepair: OnRepair;
   checkObject: ObjectCheck;
   checkDerived: DerivedCheck;
+  waiting: WaitingCheck;
   /** Folds everything of an object anew, soon. */
   rebuild(objectNo: number): void;
   /** Has those who hold what they read of a collection read it again, soon. */
@@ -72,6 +85,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
       writer: writer.no,
       seq: header.seq,
       timeMs: header.time,
+      kind: kindOf(stored.bytes),
     };
     if (Object.entries(said).every(([name, value]) => stored[name as keyof typeof said] === value)) return;
     changes.setPlace(stored.no, said);
@@ -141,6 +155,8 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
       for (const no of numbers) rows.repair(no);
       return last;
     },
+    parked: deps.waiting.parked,
+    quarantined: deps.waiting.quarantined,
   };
 
   /** One page from a place on. Answers where the next one begins; undefined when all was gone over. */

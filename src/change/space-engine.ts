@@ -6,12 +6,12 @@ import type { Signer } from "../crypto/sign.ts";
 import type { StoredChange } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
+import { createChecks } from "./checks.ts";
 import { createBodyOpener } from "./codec/body-opener.ts";
 import { encodeDerivedRoot } from "./codec/change-codec.ts";
 import type { ChangeEnvelope } from "./codec/dataset-rules.ts";
 import { parseVersion, writerName } from "./codec/version.ts";
 import { createCommits } from "./commit.ts";
-import { createDerivedCheck } from "./derived-check.ts";
 import type { ReplayInput } from "./fold/change-parts.ts";
 import { createVerdicts } from "./fold/change-verdicts.ts";
 import { createOpenBatch } from "./fold/commit-batch.ts";
@@ -31,11 +31,8 @@ import { DEFAULT_PARK_QUOTA, type ParkQuota } from "./intake/set-aside.ts";
 import { createUnblocked } from "./intake/unblocked.ts";
 import { createLocalVersions } from "./local-version.ts";
 import { createLocalWriter } from "./local-writer.ts";
-import { createMending } from "./mending.ts";
-import { createObjectCheck } from "./object-check.ts";
 import type { AclConsequences, AclView, KeyRing, OnRepair, RulesRegistry } from "./ports.ts";
 import { createReactions } from "./reactions.ts";
-import { createSpaceCheck } from "./space-check.ts";
 import { createWriteTx, objectIn, type WriteTx } from "./write-tx.ts";
 
 export type { Reaction } from "./reactions.ts";
@@ -96,6 +93,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     damaged,
     checkpointEveryOps: deps.checkpointEveryOps,
     foldSliceMs,
+    onRepair,
   });
   const records = createRecordReader(store);
   const unblocked = createUnblocked(store);
@@ -156,17 +154,20 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   });
   const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, unblocked, writer };
   const { queue, erasure, onCommit, refolded } = createCommits({ ...committing, onFailure });
-  const { soon, readAgain, ...mending } = createMending({ queue, store, objects, log, batch, onRepair, onFailure });
-  const checkObject = createObjectCheck({ store, objects, projection, deletions, onRepair, soon });
-  const checkDerived = createDerivedCheck({
+  const intake = createChangeIntake({ queue, ingest, unblocked, checker: deps.checker, onFailure });
+  const { check, ...mending } = createChecks({
     ...judged,
     verdicts,
+    deletions,
+    damaged,
+    queue,
+    batch,
     keepsHistory: deps.keepsHistory !== false,
     foldLater: ingest.foldLater,
+    takeAgain: intake.take,
+    isTrying: unblocked.due,
     onRepair,
-    soon,
   });
-  const intake = createChangeIntake({ queue, ingest, unblocked, checker: deps.checker, onFailure });
   const given = { store, objects, records, writer, projection, batch, unblocked, localVersion };
   retryLaterVersions();
 
@@ -248,7 +249,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     ...mending,
 
     /** Looks at a page of what is stored, and repairs what the disk changed. Answers where the next page begins. */
-    check: createSpaceCheck({ store, objects, damaged, onRepair, rebuild, readAgain, checkObject, checkDerived }),
+    check,
 
     tearDownDeleted: () => deletions.tearDown(queue),
     /** Drops the content of what was deleted long ago. Answers how many changes. To be called daily. */
@@ -307,13 +308,6 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       store.close();
     },
   };
-
-  function rebuild(no: number): void {
-    soon(() => {
-      const found = objects.byNo(no);
-      if (found && !found.deleted) projection.rebuildObject(found);
-    });
-  }
 
   /** This version may be able to read what an earlier one could not. */
   function retryLaterVersions(): void {

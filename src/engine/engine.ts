@@ -14,6 +14,7 @@ import type { PushService } from "../domain/push/push-service.ts";
 import type { RecordQueries } from "../domain/record/record-query.ts";
 import type { SearchService } from "../domain/search/search-service.ts";
 import type { BuiltInDataset } from "../domain/type/built-in-schemas.ts";
+import type { SpaceRepairs } from "../protocol/sync.ts";
 import type { SpaceEvents } from "../space/space-events.ts";
 import type { SyncService } from "../sync/sync-service.ts";
 import type { SpaceServices } from "./boot/space-services.ts";
@@ -38,6 +39,8 @@ export interface Engine extends EngineLifecycle {
   readonly oneToOne: OneToOneService;
   readonly directAdds: DirectAddService;
   readonly sync: SyncService;
+  /** What the disk changed of a space, and what became of it. */
+  repairs(spaceId: string): SpaceRepairs;
   /** Triggers and programs; undefined when the configuration turns them off. */
   readonly runtime: Runtime | undefined;
   readonly fileCache: FileCache;

@@ -8,6 +8,7 @@ import { sha256 } from "../crypto/hash.ts";
 import type { ReaderPool } from "../query/readers/reader-pool.ts";
 import type { Space } from "../space/space.ts";
 import type { AccountStore } from "../store/account-store.ts";
+import type { RepairLog } from "./repair-log.ts";
 
 /**
  * How long one slice of checking takes, and how many times longer the pause after it is: together a tenth of a processor at most.
@@ -21,6 +22,8 @@ const NOTE_MS = 10_000;
 /** The key of the place from which an unfinished pass over a space continues. */
 const PLACE_KEY = "check";
 
+const DAMAGED_DATABASE = "a space's database is damaged: move it away, and what others have of the space comes back";
+
 interface SpaceChecksDeps {
   /** How many milliseconds after its last pass a space is checked again. */
   everyMs: number;
@@ -32,6 +35,7 @@ interface SpaceChecksDeps {
   checkIndex(spaceId: SpaceId): Promise<void>;
   account: Pick<AccountStore, "checkedMs" | "setCheckedMs" | "mend">;
   readers: Pick<ReaderPool, "run">;
+  repairs: Pick<RepairLog, "note">;
   clock: Clock;
   log: Log;
 }
@@ -41,7 +45,7 @@ interface SpaceChecksDeps {
  * original, whether or not anybody reads it. Data that follows from other data is made anew; the log names the rest.
  */
 export function createSpaceChecks(deps: SpaceChecksDeps): Service {
-  const { everyMs, account, readers, clock, log } = deps;
+  const { everyMs, account, readers, repairs, clock, log } = deps;
   let stopped = false;
   const isStopped = (): boolean => stopped;
   /** Ends the current pause. */
@@ -77,13 +81,22 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
   };
 
   const checkSpace = async (space: Space): Promise<void> => {
+    await checkTypes(space);
     mendRecords(space);
+    // What is set right below is found by indexes, and changes their entries.
+    const left = await checkTables(space, space.engine.store.tables());
     await checkRows(space);
-    for (const table of space.engine.store.tables()) {
-      if (isStopped()) return;
-      await checkTable(space, table);
-    }
+    for (const table of await checkTables(space, left))
+      repairs.note(space.id, DAMAGED_DATABASE, { table, path: space.engine.store.path }, "error");
     await checkCounts(space);
+  };
+
+  /** Finds values of another type than their columns. */
+  const checkTypes = async ({ engine }: Space): Promise<void> => {
+    const { path, mistypedTables } = engine.store;
+    if (isStopped() || engine.closing()) return;
+    const [found] = await readers.run(path, { kind: "search", statements: [mistypedTables()] });
+    if (found!.length > 0 && !engine.closing()) await engine.mendTypes();
   };
 
   /** Finds rows that point to nothing, sums that are wrong, and copies that differ. */
@@ -103,10 +116,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
       const record = held[stored.pos];
       if (!record || (equalBytes(stored.id, record.id) && equalBytes(sha256(stored.bytes), record.id))) continue;
       engine.store.mendAclRecord(stored.pos, record.id, record.bytes);
-      log.warn("a record of rights was damaged on the disk: it was written again", {
-        spaceId: id,
-        position: stored.pos,
-      });
+      repairs.note(id, "a record of rights was damaged on the disk: it was written again", { position: stored.pos });
     }
   };
 
@@ -135,22 +145,35 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
       place ? engine.store.putMeta(PLACE_KEY, Buffer.from(JSON.stringify(place))) : engine.store.dropMeta(PLACE_KEY),
     );
 
-  /** Checks SQLite's own structure of a table. */
-  const checkTable = async ({ id, engine }: Space, table: string): Promise<void> => {
+  /** Checks SQLite's own structure of tables. Answers those that are to be looked at again once their rows are right. */
+  const checkTables = async (space: Space, tables: readonly string[]): Promise<string[]> => {
+    const again: string[] = [];
+    for (const table of tables) {
+      if (isStopped() || space.engine.closing()) return [];
+      if ((await checkTable(space, table)) === "again") again.push(table);
+    }
+    return again;
+  };
+
+  const checkTable = async ({ id, engine }: Space, table: string): Promise<"again" | undefined> => {
     const { store } = engine;
     const look = () => readers.run(store.path, { kind: "tableCheck", table });
     const faults = await look();
-    if (faults.length === 0 || engine.closing()) return;
-    await store.reindex(table);
+    if (faults.length === 0 || engine.closing()) return undefined;
+    try {
+      await store.reindex(table);
+    } catch (error) {
+      if (isTwin(error)) return "again";
+      throw error;
+    }
     const left = await look();
-    const facts = { spaceId: id, table, faults: left.length > 0 ? left : faults };
     if (left.length === 0)
-      log.warn("indexes of a space's database were damaged on the disk: they were made anew", facts);
-    else
-      log.error("a space's database is damaged: move it away, and what others have of the space comes back", {
-        ...facts,
-        path: store.path,
+      repairs.note(id, "indexes of a space's database were damaged on the disk: they were made anew", {
+        table,
+        faults,
       });
+    else repairs.note(id, DAMAGED_DATABASE, { table, faults: left, path: store.path }, "error");
+    return undefined;
   };
 
   const checkCounts = async ({ id, engine }: Space): Promise<void> => {
@@ -165,8 +188,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
         if (index) store.queryIndexes.retire(index);
       }
     });
-    log.warn("counts or keys of a space's database were damaged on the disk: they are made anew", {
-      spaceId: id,
+    repairs.note(id, "counts or keys of a space's database were damaged on the disk: they are made anew", {
       collections,
       indexes,
     });
@@ -186,6 +208,10 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     },
   };
 }
+
+/** Two rows say by now that they are the same one: no index can be made of them. */
+const isTwin = (error: unknown): boolean =>
+  error instanceof Error && error.message.includes("UNIQUE constraint failed");
 
 function placeIn(note: Uint8Array | undefined): CheckPlace {
   if (!note) return CHECK_BEGIN;

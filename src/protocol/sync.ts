@@ -65,6 +65,28 @@ const CutChanges = named(
 );
 export type CutChanges = Static<typeof CutChanges>;
 
+const Repair = named(
+  "Repair",
+  strict({
+    at: Type.String({ format: "date-time" }),
+    what: Type.String({ description: "What was damaged, and what became of it" }),
+    facts: Type.Object(
+      {},
+      { additionalProperties: true, description: "Of what it was: names of tables, records, changes" },
+    ),
+  }),
+);
+export type Repair = Static<typeof Repair>;
+
+const SpaceRepairs = named(
+  "SpaceRepairs",
+  strict({
+    count: Type.Integer({ description: "How often something was found that the disk had changed" }),
+    latest: Type.Array(Repair, { description: "The latest 100, newest first" }),
+  }),
+);
+export type SpaceRepairs = Static<typeof SpaceRepairs>;
+
 export const SpaceDebug = named(
   "SpaceDebug",
   strict({
@@ -89,6 +111,7 @@ export const SpaceDebug = named(
       description: "How often, since the start, the network's store turned out to lack what had been read from it",
     }),
     writersReplaced: Type.Integer({ description: "How often this device's own writer was met elsewhere" }),
+    repairs: SpaceRepairs,
   }),
 );
 export type SpaceDebug = Static<typeof SpaceDebug>;

@@ -42,7 +42,7 @@ export async function startPushNode(options: { configFile: string; quiet?: boole
   const log = options.quiet
     ? silentLog
     : createLog({ level: config.log?.level ?? "info", outputs, clock: systemClock });
-  const state = await openState(config);
+  const state = await openState(config, log);
   try {
     return await serve(config, state, log);
   } catch (error) {
@@ -108,15 +108,15 @@ function listen(config: NodeConfig, fetch: (request: Request, address: string) =
   }
 }
 
-async function openState({ state }: NodeConfig): Promise<PushState> {
-  if (state.file !== undefined) return openFile(state.file);
+async function openState({ state }: NodeConfig, log: Log): Promise<PushState> {
+  if (state.file !== undefined) return openFile(state.file, log);
   const { createNatsState } = await import("./nats-state.ts");
   return createNatsState(state.nats!);
 }
 
-async function openFile(file: string): Promise<PushState> {
+async function openFile(file: string, log: Log): Promise<PushState> {
   try {
-    return await createSqliteState(file);
+    return await createSqliteState(file, log);
   } catch (error) {
     const fault = storageFault(error);
     if (fault) throw new NodeConfigError(`${file}: ${fault.message}`);

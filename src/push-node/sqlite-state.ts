@@ -1,11 +1,19 @@
+import { type Log, silentLog } from "../base/log.ts";
 import { randomBytes } from "../base/random.ts";
 import { openingPatiently } from "../store/locked-database.ts";
 import { openPushNodeStore } from "../store/push-node-store.ts";
 import type { Delivery, Device, PushState } from "./state.ts";
 
 /** Creates the state of a single node, which shares it with no other. Waits for a while where another program has the file locked. */
-export async function createSqliteState(path: string): Promise<PushState> {
-  const store = await openingPatiently(() => openPushNodeStore(path));
+export async function createSqliteState(path: string, log: Log = silentLog): Promise<PushState> {
+  const store = await openingPatiently(() =>
+    openPushNodeStore(path, {
+      onRepair: (tables) =>
+        log.warn("what the node keeps was damaged on the disk: its copies took its place", { tables }),
+      onLost: (count) => log.warn("deliveries were damaged on the disk: nobody is notified of them", { count }),
+      onFault: (err) => log.error("what the disk changed was not set right", { err }),
+    }),
+  );
   return {
     secret: async () => store.metaOr("secret", randomBytes(32)),
     spend: async (name, untilMs) => store.spend(name, untilMs),

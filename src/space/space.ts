@@ -13,11 +13,12 @@ import { randomBytes } from "../base/random.ts";
 import { inSlices } from "../base/slices.ts";
 import type { ChangeChecker } from "../change/intake/change-checker.ts";
 import type { ParkQuota } from "../change/intake/set-aside.ts";
-import { KEPT_MENDED } from "../change/mending.ts";
+import { KEPT_MENDED, TYPES_MENDED } from "../change/mending.ts";
 import type { OnRepair, RulesRegistry } from "../change/ports.ts";
 import { type ChangeEngine, createChangeEngine, WRITER_KEY } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
 import { StoredFileError } from "../protocol/storage-fault.ts";
+import { MistypedValueError } from "../store/column-types.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
 import type { WalCopying } from "../store/wal-keeper.ts";
 import { makeGenesis, type SpaceGenesis } from "./genesis.ts";
@@ -103,13 +104,22 @@ export interface OpenSpaceDeps {
 
 /** Opens a space whose genesis is written. Throws when the file is damaged or is not a space of this account. */
 export function openSpace(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
-  const store = openSpaceStore(path, { copying: deps.walCopying });
+  const open = (): Space => {
+    const store = openSpaceStore(path, { copying: deps.walCopying });
+    try {
+      mendForOpening(store, deps);
+      return assemble(store, spaceId, deps);
+    } catch (error) {
+      store.close();
+      throw error;
+    }
+  };
   try {
-    mendForOpening(store, deps);
-    return assemble(store, spaceId, deps);
+    return open();
   } catch (error) {
-    store.close();
-    throw error;
+    if (!(error instanceof MistypedValueError)) throw error;
+    giveTypesAgain(path, deps);
+    return open();
   }
 }
 
@@ -117,15 +127,36 @@ export function openSpace(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): 
  * The same; a long ACL log whose snapshot is gone or damaged is judged in slices first, so that other spaces go on meanwhile.
  */
 export async function openSpaceInSlices(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): Promise<Space> {
-  const store = openSpaceStore(path, { copying: deps.walCopying });
+  const open = async (): Promise<Space> => {
+    const store = openSpaceStore(path, { copying: deps.walCopying });
+    try {
+      mendForOpening(store, deps);
+      const snapshot = await inSlices(judgingAclLog(store, headerOf(store, spaceId)));
+      if (snapshot) putSnapshot(store, snapshot);
+      return assemble(store, spaceId, deps);
+    } catch (error) {
+      store.close();
+      throw error;
+    }
+  };
   try {
-    mendForOpening(store, deps);
-    const snapshot = await inSlices(judgingAclLog(store, headerOf(store, spaceId)));
-    if (snapshot) putSnapshot(store, snapshot);
-    return assemble(store, spaceId, deps);
+    return await open();
   } catch (error) {
+    if (!(error instanceof MistypedValueError)) throw error;
+    giveTypesAgain(path, deps);
+    return await open();
+  }
+}
+
+/** A value that the space cannot be opened without has another type than its column: all that have one are given theirs again. */
+function giveTypesAgain(path: string, { walCopying, onRepair }: OpenSpaceDeps): void {
+  const store = openSpaceStore(path, { copying: walCopying });
+  try {
+    const { kept, types } = store.db.transaction(() => store.mendTypes())();
+    if (kept.length > 0) onRepair?.(KEPT_MENDED, { tables: kept });
+    if (Object.keys(types).length > 0) onRepair?.(TYPES_MENDED, { tables: types });
+  } finally {
     store.close();
-    throw error;
   }
 }
 

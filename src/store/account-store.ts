@@ -1,9 +1,9 @@
 import { type Migration, namingFile, openDatabase } from "./database.ts";
-import { type KeptRepair, keepThrice, mendKept } from "./kept-thrice.ts";
+import { type KeptRepair, keepThrice, mendSmall } from "./kept-thrice.ts";
 import type { OwnDatabase } from "./own-database.ts";
 import { createWaitingWrites } from "./waiting-writes.ts";
 
-const KEPT = [
+const KEPT_AT_FIRST = [
   "meta",
   "intents",
   "local_spaces",
@@ -14,6 +14,8 @@ const KEPT = [
   "space_checks",
   "pending_spaces",
 ].map((table) => ({ table }));
+
+const KEPT = [...KEPT_AT_FIRST, { table: "space_repairs" }];
 
 /** What of an account is this device's own: intents of what spans databases, and which spaces were closed in order. */
 const MIGRATIONS: readonly Migration[] = [
@@ -67,7 +69,12 @@ const MIGRATIONS: readonly Migration[] = [
     `);
   },
   (db) => {
-    for (const kept of KEPT) keepThrice(db, kept);
+    for (const kept of KEPT_AT_FIRST) keepThrice(db, kept);
+  },
+  (db) => {
+    // What the disk changed of a space, and what became of it, as JSON.
+    db.exec("CREATE TABLE space_repairs(space_id TEXT PRIMARY KEY, repairs TEXT NOT NULL) WITHOUT ROWID;");
+    keepThrice(db, { table: "space_repairs" });
   },
 ];
 
@@ -102,7 +109,7 @@ interface AccountStoreOptions {
 function openSound(path: string, onRepair: AccountStoreOptions["onRepair"]): OwnDatabase {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
   try {
-    const repairs = mendKept(db, KEPT);
+    const repairs = mendSmall(db, KEPT);
     if (repairs.length > 0) onRepair?.(repairs);
     return db;
   } catch (error) {
@@ -121,6 +128,14 @@ export function openAccountStore(path: string, { onFault, onRepair, pending: { k
   const db = openSound(path, onRepair);
   const { write, writeInTime, close } = createWaitingWrites(db, { whose: "the account's" });
   const inTime = (run: () => unknown): void => void writeInTime(run).catch(onFault);
+  const mend = async (): Promise<void> => {
+    const repairs = await writeInTime(() => mendSmall(db, KEPT));
+    if (repairs.length === 0) return;
+    onRepair?.(repairs);
+    shownIds = findShown();
+  };
+  // Whoever reads it is refused, once the statement that met it has ended.
+  db.onMistyped = () => queueMicrotask(() => void mend().catch(onFault));
   const putIntent = db.query<null, [string, Uint8Array]>(
     "INSERT INTO intents(space_id, payload) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET payload = excluded.payload",
   );
@@ -140,6 +155,11 @@ export function openAccountStore(path: string, { onFault, onRepair, pending: { k
   const setCheckedMs = db.query<null, [string, number]>(
     "INSERT INTO space_checks(space_id, checked_ms) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET checked_ms = excluded.checked_ms",
   );
+  const repairsOf = db.query<{ repairs: string }, [string]>("SELECT repairs FROM space_repairs WHERE space_id = ?");
+  const setRepairs = db.query<null, [string, string]>(
+    "INSERT INTO space_repairs(space_id, repairs) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET repairs = excluded.repairs",
+  );
+  const forgetRepairs = db.query<null, [string]>("DELETE FROM space_repairs WHERE space_id = ?");
   const forgetCheck = db.query<null, [string]>("DELETE FROM space_checks WHERE space_id = ?");
   const forgetSpace = db.query<null, [string]>("DELETE FROM local_spaces WHERE space_id = ?");
   const membersOf = db.query<{ identity: string }, [string]>(
@@ -261,6 +281,9 @@ export function openAccountStore(path: string, { onFault, onRepair, pending: { k
 
     checkedMs: (spaceId: string): number => checkedMs.get(spaceId)?.checked_ms ?? 0,
     setCheckedMs: (spaceId: string, ms: number) => void setCheckedMs.run(spaceId, ms),
+    /** What was repaired of a space, as JSON text. */
+    repairs: (spaceId: string): string | undefined => repairsOf.get(spaceId)?.repairs,
+    setRepairs: (spaceId: string, text: string): void => inTime(() => setRepairs.run(spaceId, text)),
     putIntent: (spaceId: string, payload: Uint8Array): Promise<unknown> => write(() => putIntent.run(spaceId, payload)),
     dropIntent: (spaceId: string): void => inTime(() => dropIntent.run(spaceId)),
     intents: () => intents.all().map((row) => ({ spaceId: row.space_id, payload: row.payload })),
@@ -274,14 +297,10 @@ export function openAccountStore(path: string, { onFault, onRepair, pending: { k
       inTime(() => {
         forgetSpace.run(spaceId);
         forgetCheck.run(spaceId);
+        forgetRepairs.run(spaceId);
       }),
     /** Sets right what the disk changed since it was opened. */
-    async mend(): Promise<void> {
-      const repairs = await writeInTime(() => mendKept(db, KEPT));
-      if (repairs.length === 0) return;
-      onRepair?.(repairs);
-      shownIds = findShown();
-    },
+    mend,
     async close(): Promise<void> {
       await close();
       db.close();

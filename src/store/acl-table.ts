@@ -9,7 +9,7 @@ import type { Database } from "bun:sqlite";
  */
 export const ACL_SCHEMA = `
   CREATE TABLE acl_records(pos INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
-  CREATE TABLE acl_ahead(pos INTEGER NOT NULL);
+  CREATE TABLE acl_ahead(pos INTEGER PRIMARY KEY);
   CREATE TABLE pending_records(
     id BLOB PRIMARY KEY, lost INTEGER NOT NULL DEFAULT 0, received_ms INTEGER NOT NULL, bytes BLOB NOT NULL) WITHOUT ROWID;
   CREATE TABLE unplaced_records(id BLOB PRIMARY KEY) WITHOUT ROWID;

@@ -49,30 +49,9 @@ export interface WriterRow {
   last: Uint8Array | null;
   /** Lamport of the change at `seq`. */
   lamport: number;
-  aclPos: number;
 }
 
-interface RawWriter {
-  no: number;
-  author: Uint8Array;
-  id: Uint8Array;
-  seq: number;
-  last: Uint8Array | null;
-  lamport: number;
-  acl_pos: number;
-}
-
-const toWriter = (row: RawWriter): WriterRow => ({
-  no: row.no,
-  author: row.author,
-  id: row.id,
-  seq: row.seq,
-  last: row.last,
-  lamport: row.lamport,
-  aclPos: row.acl_pos,
-});
-
-const WRITER_COLUMNS = "no, author, id, seq, last, lamport, acl_pos";
+const WRITER_COLUMNS = "no, author, id, seq, last, lamport";
 const COLUMNS = "no, id, objectNo, lamport, writer, seq, acl_pos, time, datasetNo, counts, kind, bytes";
 
 const fromRow = (row: ChangeRow): StoredChange => ({
@@ -145,9 +124,10 @@ export function createChangeTable(db: Database) {
   const countedFromAclPos = db.query<{ no: number; writer: number; acl_pos: number }, [number]>(
     "SELECT no, writer, acl_pos FROM changes WHERE acl_pos >= ? AND counts = 1 AND writer <> 0 ORDER BY no",
   );
-  const setPlace = db.query<null, [number, number, number, number, number, number]>(
-    "UPDATE changes SET objectNo = ?, lamport = ?, writer = ?, seq = ?, time = ? WHERE no = ?",
+  const setPlace = db.query<null, [number, number, number, number, number, number, number]>(
+    "UPDATE changes SET objectNo = ?, lamport = ?, writer = ?, seq = ?, time = ?, kind = ? WHERE no = ?",
   );
+  const setId = db.query<null, [Uint8Array, number]>("UPDATE changes SET id = ? WHERE no = ?");
   const setAclPos = db.query<null, [number, number]>("UPDATE changes SET acl_pos = ? WHERE no = ?");
   const setBytes = db.query<null, [Uint8Array, number, number, number]>(
     "UPDATE changes SET bytes = ?, kind = ?, datasetNo = ? WHERE no = ?",
@@ -167,12 +147,12 @@ export function createChangeTable(db: Database) {
   const addHead = db.query<null, [number, number]>("INSERT OR IGNORE INTO heads(objectNo, change) VALUES(?, ?)");
   const dropHead = db.query<null, [number, number]>("DELETE FROM heads WHERE objectNo = ? AND change = ?");
 
-  const writerBy = db.query<RawWriter, [Uint8Array, Uint8Array]>(
+  const writerBy = db.query<WriterRow, [Uint8Array, Uint8Array]>(
     `SELECT ${WRITER_COLUMNS} FROM writers WHERE author = ? AND id = ?`,
   );
-  const writerByNo = db.query<RawWriter, [number]>(`SELECT ${WRITER_COLUMNS} FROM writers WHERE no = ?`);
-  const allWriters = db.query<RawWriter, []>(`SELECT ${WRITER_COLUMNS} FROM writers ORDER BY no`);
-  const writersOf = db.query<RawWriter, [Uint8Array]>(
+  const writerByNo = db.query<WriterRow, [number]>(`SELECT ${WRITER_COLUMNS} FROM writers WHERE no = ?`);
+  const allWriters = db.query<WriterRow, []>(`SELECT ${WRITER_COLUMNS} FROM writers ORDER BY no`);
+  const writersOf = db.query<WriterRow, [Uint8Array]>(
     `SELECT ${WRITER_COLUMNS} FROM writers WHERE author = ? ORDER BY no`,
   );
   const highestLamport = db.query<{ lamport: number | null }, []>(
@@ -180,8 +160,8 @@ export function createChangeTable(db: Database) {
   );
   const uncountedBytes = db.query<{ bytes: number }, []>("SELECT bytes FROM uncounted");
   const addWriter = db.query<null, [Uint8Array, Uint8Array]>("INSERT INTO writers(author, id) VALUES(?, ?)");
-  const setWriter = db.query<null, [number, Uint8Array | null, number, number, number]>(
-    "UPDATE writers SET seq = ?, last = ?, lamport = ?, acl_pos = ? WHERE no = ?",
+  const setWriter = db.query<null, [number, Uint8Array | null, number, number]>(
+    "UPDATE writers SET seq = ?, last = ?, lamport = ? WHERE no = ?",
   );
   const countedAnew = db.query<{ writer: number }, []>("SELECT writer FROM counted_anew");
   const clearCountedAnew = db.query<null, []>("DELETE FROM counted_anew");
@@ -234,9 +214,17 @@ export function createChangeTable(db: Database) {
     /** Returns the places of the changes that count, at an ACL position or a later one, in the order of arrival. */
     countedFromAclPos: (aclPos: number) => countedFromAclPos.iterate(aclPos),
     /** Sets the columns of a change to what its bytes say, where they were stored differently. */
-    setPlace(no: number, said: Pick<StoredChange, "objectNo" | "lamport" | "writer" | "seq" | "timeMs">): void {
+    setPlace(
+      no: number,
+      said: Pick<StoredChange, "objectNo" | "lamport" | "writer" | "seq" | "timeMs" | "kind">,
+    ): void {
       rewrites++;
-      setPlace.run(said.objectNo, said.lamport, said.writer, said.seq, said.timeMs, no);
+      setPlace.run(said.objectNo, said.lamport, said.writer, said.seq, said.timeMs, said.kind, no);
+    },
+    /** Sets the id of a change to the hash of its bytes, where it was stored as another. */
+    setId(no: number, id: Uint8Array): void {
+      rewrites++;
+      setId.run(id, no);
     },
     setAclPos: (no: number, aclPos: number) => void setAclPos.run(aclPos, no),
     /** Returns the changes of a writer that do not count, newest first. */
@@ -270,32 +258,25 @@ export function createChangeTable(db: Database) {
     addHead: (objectNo: number, change: number) => void addHead.run(objectNo, change),
     dropHead: (objectNo: number, change: number) => void dropHead.run(objectNo, change),
 
-    writer(author: Uint8Array, id: Uint8Array): WriterRow | undefined {
-      const row = writerBy.get(author, id);
-      return row ? toWriter(row) : undefined;
-    },
-    findWriterByNo(no: number): WriterRow | undefined {
-      const row = writerByNo.get(no);
-      return row ? toWriter(row) : undefined;
-    },
+    writer: (author: Uint8Array, id: Uint8Array): WriterRow | undefined => writerBy.get(author, id) ?? undefined,
+    findWriterByNo: (no: number): WriterRow | undefined => writerByNo.get(no) ?? undefined,
     /** The writer that a stored change names. */
     writerByNo(no: number): WriterRow {
       const row = writerByNo.get(no);
       if (!row) throw new StoredFileError("damaged", "the writer of a stored change is gone");
-      return toWriter(row);
+      return row;
     },
     /** The writers of one account. */
-    writersOf: (author: Uint8Array): WriterRow[] => writersOf.all(author).map(toWriter),
+    writersOf: (author: Uint8Array): WriterRow[] => writersOf.all(author),
     /** Returns the highest lamport of the changes of all writers whose changes count. */
     highestLamport: (): number => highestLamport.get()?.lamport ?? 0,
     /** Returns the bytes of the changes that do not count, including what their rows cost besides. */
     uncountedBytes: (): number => uncountedBytes.get()!.bytes,
-    writers: () => allWriters.all().map(toWriter),
+    writers: () => allWriters.all(),
     addWriter: (author: Uint8Array, id: Uint8Array): WriterRow => {
       const no = Number(addWriter.run(author, id).lastInsertRowid);
-      return { no, author, id, seq: 0, last: null, lamport: 0, aclPos: 0 };
+      return { no, author, id, seq: 0, last: null, lamport: 0 };
     },
-    saveWriter: (writer: WriterRow) =>
-      void setWriter.run(writer.seq, writer.last, writer.lamport, writer.aclPos, writer.no),
+    saveWriter: (writer: WriterRow) => void setWriter.run(writer.seq, writer.last, writer.lamport, writer.no),
   };
 }

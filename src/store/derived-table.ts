@@ -1,5 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { UNCOUNTED_ROW_BYTES } from "./change-table.ts";
+import { UNSURE_DELETIONS } from "./object-table.ts";
+import { WRONG_EXCEPTIONS } from "./sync-table.ts";
 
 /** What `history` says of a change. */
 interface EdgeRow {
@@ -90,7 +92,8 @@ const SUMMED = Object.keys(SUMS) as (keyof typeof SUMS)[];
 
 /**
  * Finds, in passes over whole tables that a reader makes in one snapshot: rows that point to nothing, or to something they do
- * not belong to; writers whose rows are not what their changes add up to; wrong sums.
+ * not belong to; writers whose rows are not what their changes add up to; wrong sums; objects of which it
+ * is not known any more when they were deleted; wrong notes of what is kept elsewhere.
  */
 const SEARCHES: readonly string[] = [
   ...TABLES.map(
@@ -108,6 +111,8 @@ const SEARCHES: readonly string[] = [
     const differs = columns.map((column) => `t.${column} IS NOT s.${column}`).join(" OR ");
     return `SELECT 1 AS n FROM ${table} t, (${sum}) s WHERE ${differs}`;
   }),
+  UNSURE_DELETIONS,
+  WRONG_EXCEPTIONS,
 ];
 
 type Found = readonly Readonly<Record<string, unknown>>[];
@@ -149,7 +154,7 @@ export function createDerivedTable(db: Database) {
     `UPDATE writers SET
        changes = (SELECT count(*) FROM changes WHERE writer = ?1),
        counted = (SELECT count(*) FROM changes WHERE writer = ?1 AND counts = 1),
-       (seq, last, lamport, acl_pos) = (SELECT seq, id, lamport, acl_pos FROM changes WHERE writer = ?1 ORDER BY seq DESC, no LIMIT 1)
+       (seq, last, lamport) = (SELECT seq, id, lamport FROM changes WHERE writer = ?1 ORDER BY seq DESC, no LIMIT 1)
      WHERE no = ?1 AND EXISTS(SELECT 1 FROM changes WHERE writer = ?1)`,
   );
   const sumUp = SUMMED.map((table) =>
@@ -226,6 +231,10 @@ export function createDerivedTable(db: Database) {
       moveCollection.run(objectNo, datasetNo, no).changes > 0,
     /** Statements for a reader to run in one snapshot; `mendFound` takes their rows. They go over whole tables. */
     searches: SEARCHES,
+    /** Numbers of the objects among what was found of which it is not known any more when they were deleted. */
+    unsureDeletions: (found: readonly Found[]): number[] => found.at(-2)!.map(({ no }) => no as number),
+    /** Where what is noted of the changes that are kept there was found to be wrong. */
+    wrongTargets: (found: readonly Found[]): string[] => found.at(-1)!.map(({ target }) => target as string),
     /** Whether anything was found. */
     isFound: (found: readonly Found[]): boolean => found.some((rows) => rows.length > 0),
     /** Removes the rows that still are strays, and adds up again what was added up wrongly. Answers how many of each. */

@@ -10,8 +10,8 @@ import { FILE_INFLIGHT, type FileStateNo } from "../protocol/file-state.ts";
  */
 export const FILE_SCHEMA = `
   CREATE TABLE file_refs(
-    file_id TEXT PRIMARY KEY, child TEXT NOT NULL, owner TEXT NOT NULL, root TEXT, size INTEGER NOT NULL, ver TEXT NOT NULL,
-    variant TEXT, original TEXT, state INTEGER NOT NULL DEFAULT 0, pinned INTEGER NOT NULL DEFAULT 0,
+    file_id TEXT PRIMARY KEY, child TEXT NOT NULL, owner TEXT NOT NULL, root OPTIONAL TEXT, size INTEGER NOT NULL, ver TEXT NOT NULL,
+    variant OPTIONAL TEXT, original OPTIONAL TEXT, state INTEGER NOT NULL DEFAULT 0, pinned INTEGER NOT NULL DEFAULT 0,
     elsewhere INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
   CREATE INDEX file_refs_by_version ON file_refs(ver);
   CREATE INDEX file_refs_by_owner ON file_refs(owner, ver);
@@ -23,8 +23,8 @@ export const FILE_SCHEMA = `
 
   CREATE TABLE file_contents(
     root TEXT PRIMARY KEY, size INTEGER NOT NULL, state INTEGER NOT NULL DEFAULT 0, attempts INTEGER NOT NULL DEFAULT 0,
-    last_err TEXT NOT NULL DEFAULT '', next_ms INTEGER NOT NULL DEFAULT 0, sent BLOB, wanted INTEGER NOT NULL DEFAULT 0,
-    orphan_ms INTEGER NOT NULL DEFAULT 0, checked_ms INTEGER NOT NULL DEFAULT 0, hash BLOB, key_id BLOB) WITHOUT ROWID;
+    last_err TEXT NOT NULL DEFAULT '', next_ms INTEGER NOT NULL DEFAULT 0, sent OPTIONAL BLOB, wanted INTEGER NOT NULL DEFAULT 0,
+    orphan_ms INTEGER NOT NULL DEFAULT 0, checked_ms INTEGER NOT NULL DEFAULT 0, hash OPTIONAL BLOB, key_id OPTIONAL BLOB) WITHOUT ROWID;
   CREATE INDEX file_contents_pending ON file_contents(state, next_ms);
   CREATE INDEX file_contents_wanted ON file_contents(root) WHERE wanted = 1;
 `;

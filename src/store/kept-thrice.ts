@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { mendTypes } from "./column-types.ts";
 
 /** A small table that nothing else can make again: two more tables hold what it holds. */
 export interface KeptThrice {
@@ -78,6 +79,16 @@ export function mendKept(db: Database, tables: readonly KeptThrice[]): KeptRepai
     if (db.query(keptDifference(kept)).get() === null) return [];
     return db.transaction(() => mendTable(db, kept))();
   });
+}
+
+/**
+ * The same for all of a small database: values of another type than their columns are then given theirs again, so that it can be
+ * read. Those have no copies, or three of them that differ.
+ */
+export function mendSmall(db: Database, tables: readonly KeptThrice[]): KeptRepair[] {
+  const kept = mendKept(db, tables);
+  const types = db.transaction(() => mendTypes(db))();
+  return [...kept, ...Object.entries(types).map(([table, unsure]) => ({ table, mended: 0, unsure }))];
 }
 
 function mendTable(db: Database, kept: KeptThrice): KeptRepair {

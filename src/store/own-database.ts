@@ -1,4 +1,5 @@
 import { Database, type Statement } from "bun:sqlite";
+import { MistypedValueError, mistypedColumn } from "./column-types.ts";
 import { lazyStatement } from "./lazy-statement.ts";
 
 /** A write has run more statements than it may in this batch; see `CommitQueue`. */
@@ -40,8 +41,24 @@ export class OwnDatabase extends Database {
 
   readonly #spendRun = (): void => this.spend(1);
 
+  /** Told when a value was read that is of another type than its column's, before that is thrown. */
+  onMistyped: () => void = () => {};
+
+  readonly #typesOf = (statement: Statement<Record<string, unknown>>) => {
+    const mistyped = mistypedColumn(statement);
+    return (row: Record<string, unknown>): void => {
+      const column = mistyped(row);
+      if (column === undefined) return;
+      this.onMistyped();
+      throw new MistypedValueError(this.filename, column);
+    };
+  };
+
+  /** Of a database of ours, what it gives out is checked: values are of the types that its tables declare. */
   override query: Database["query"] = (sql: string) =>
-    (this.preparesLate ? lazyStatement(() => super.query(sql), this.#spendRun) : super.query(sql)) as never;
+    (this.preparesLate
+      ? lazyStatement(() => super.query<Record<string, unknown>, []>(sql), this.#spendRun, this.#typesOf)
+      : super.query(sql)) as never;
 
   override close(throwOnError?: boolean): void {
     for (const statement of [...this.#statements]) statement.finalize();

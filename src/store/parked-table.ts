@@ -1,5 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { bytesToHex, hexToBytes } from "../base/bytes.ts";
+import { checksumOf, checksumWith } from "../base/checksum.ts";
 import type { Refusal, RefusalCode } from "../protocol/refusals.ts";
 
 /** What a parked change waits for. */
@@ -61,6 +62,9 @@ const USAGE = `
   END;
   CREATE TEMP TRIGGER quarantine_added AFTER INSERT ON main.quarantine BEGIN
     UPDATE quarantine_usage SET count = count + 1, bytes = bytes + length(NEW.bytes) + ${ROW_BYTES};
+  END;
+  CREATE TEMP TRIGGER quarantine_dropped AFTER DELETE ON main.quarantine BEGIN
+    UPDATE quarantine_usage SET count = count - 1, bytes = bytes - length(OLD.bytes) - ${ROW_BYTES};
   END;`;
 
 /**
@@ -68,6 +72,12 @@ const USAGE = `
  * yet.
  */
 const UNPAID = "(author = zeroblob(32) AND wait_kind NOT IN ('acl', 'version'))";
+/**
+ * One round more has passed for rows of a table, up to the patience that is given. More than that were never counted: the disk
+ * says so, and the count begins anew.
+ */
+export const oneRoundMore = (table: "parked" | "pending_bodies"): string =>
+  `UPDATE ${table} SET rounds = CASE WHEN rounds BETWEEN 0 AND ?1 THEN rounds + 1 ELSE 0 END WHERE rounds <> ?1`;
 /** A change that no longer counts as waiting, or never did: it has waited so long that evidently nobody has what it waits for. */
 const IN_VAIN = `(rounds >= ? OR ${UNPAID})`;
 
@@ -81,9 +91,15 @@ interface QuarantineRow {
   code: RefusalCode;
   facts: string;
   received_ms: number;
+  /** A checksum of the rest; where it is wrong, the change is not quarantined. */
+  sum: number;
 }
 
 const refusalOf = ({ code, facts }: QuarantineRow): Refusal => ({ code, facts: JSON.parse(facts) as Refusal["facts"] });
+
+const sumOf = ({ id, code, facts, received_ms }: Omit<QuarantineRow, "sum">): number =>
+  checksumWith(checksumOf(id), checksumOf(code), checksumOf(facts), received_ms);
+const isSound = (row: QuarantineRow): boolean => sumOf(row) === row.sum;
 
 /** Holds changes that cannot be judged yet, and changes that never will count; both survive a restart. */
 export type ParkedTable = ReturnType<typeof createParkedTable>;
@@ -134,7 +150,7 @@ export function createParkedTable(db: Database) {
   const quarantinedIds = db.query<{ id: Uint8Array }, [number]>(
     "SELECT id FROM quarantine ORDER BY received_ms DESC LIMIT ?",
   );
-  const age = db.query<null, [number]>("UPDATE parked SET rounds = rounds + 1 WHERE rounds < ?");
+  const age = db.query<null, [number]>(oneRoundMore("parked"));
   const wantedChanges = db.query<{ wait_for: Uint8Array }, [Uint8Array, number]>(
     `SELECT DISTINCT wait_for FROM parked WHERE wait_kind = 'change' AND wait_for > ? AND NOT ${UNPAID}
      ORDER BY wait_for LIMIT ?`,
@@ -142,15 +158,22 @@ export function createParkedTable(db: Database) {
   const wanted = db.query<{ wait_for: Uint8Array }, [string, number]>(
     "SELECT DISTINCT wait_for FROM parked WHERE wait_kind = ? LIMIT ?",
   );
-  const quarantine = db.query<null, [Uint8Array, RefusalCode, string, Uint8Array, number]>(
-    "INSERT OR IGNORE INTO quarantine(id, code, facts, bytes, received_ms) VALUES(?,?,?,?,?)",
+  const quarantine = db.query<null, [Uint8Array, RefusalCode, string, Uint8Array, number, number]>(
+    "INSERT OR REPLACE INTO quarantine(id, code, facts, bytes, received_ms, sum) VALUES(?,?,?,?,?,?)",
   );
   const quarantined = db.query<QuarantineRow, [Uint8Array]>(
-    "SELECT id, code, facts, received_ms FROM quarantine WHERE id = ?",
+    "SELECT id, code, facts, received_ms, sum FROM quarantine WHERE id = ?",
   );
   const quarantineList = db.query<QuarantineRow, [number]>(
-    "SELECT id, code, facts, received_ms FROM quarantine ORDER BY received_ms DESC LIMIT ?",
+    "SELECT id, code, facts, received_ms, sum FROM quarantine ORDER BY received_ms DESC LIMIT ?",
   );
+  const pageOf = db.query<RawParked & { no: number }, [number, number]>(
+    `SELECT rowid AS no, ${COLUMNS} FROM parked WHERE rowid > ? ORDER BY rowid LIMIT ?`,
+  );
+  const quarantinePage = db.query<QuarantineRow & { no: number; bytes: Uint8Array }, [number, number]>(
+    "SELECT rowid AS no, id, code, facts, received_ms, bytes, sum FROM quarantine WHERE rowid > ? ORDER BY rowid LIMIT ?",
+  );
+  const dropQuarantined = db.query<null, [number]>("DELETE FROM quarantine WHERE rowid = ?");
   const quarantineUsage = db.query<{ count: number; bytes: number }, []>("SELECT count, bytes FROM quarantine_usage");
 
   return {
@@ -214,15 +237,27 @@ export function createParkedTable(db: Database) {
       wantedChanges.all(after, limit).map((row) => row.wait_for),
     /** Returns what changes wait for, each once. */
     wanted: (kind: WaitKind, limit: number): Uint8Array[] => wanted.all(kind, limit).map((row) => row.wait_for),
-    quarantine: (id: Uint8Array, { code, facts }: Refusal, bytes: Uint8Array, receivedMs: number) =>
-      void quarantine.run(id, code, JSON.stringify(facts), bytes, receivedMs),
+    quarantine(id: Uint8Array, { code, facts }: Refusal, bytes: Uint8Array, receivedMs: number): void {
+      const row = { id, code, facts: JSON.stringify(facts), received_ms: receivedMs };
+      quarantine.run(id, code, row.facts, bytes, receivedMs, sumOf(row));
+    },
     /** Returns why a change is quarantined; undefined for one that is not. */
     whyQuarantined(id: Uint8Array): Refusal | undefined {
       const row = quarantined.get(id);
-      return row ? refusalOf(row) : undefined;
+      return row && isSound(row) ? refusalOf(row) : undefined;
     },
     quarantineList: (limit: number) =>
-      quarantineList.all(limit).map((row) => ({ id: row.id, refusal: refusalOf(row), receivedMs: row.received_ms })),
+      quarantineList
+        .all(limit)
+        .filter(isSound)
+        .map((row) => ({ id: row.id, refusal: refusalOf(row), receivedMs: row.received_ms })),
+    /** A page of what waits, by number, after one. */
+    after: (no: number, limit: number): (ParkedChange & { no: number })[] =>
+      pageOf.all(no, limit).map((row) => ({ ...toParked(row), no: row.no })),
+    /** A page of what is quarantined, by number, after one; and whether each is what was stored, but for its bytes. */
+    quarantinedAfter: (no: number, limit: number) =>
+      quarantinePage.all(no, limit).map((row) => ({ ...row, isSound: isSound(row) })),
+    dropQuarantined: (no: number) => void dropQuarantined.run(no),
     quarantineUsage: (): { count: number; bytes: number } => quarantineUsage.get()!,
   };
 }

@@ -1,4 +1,5 @@
 import type { Database } from "bun:sqlite";
+import { oneRoundMore } from "./parked-table.ts";
 
 /** Set when bodies are missed that this device had and dropped: peers that keep what was sent long ago have to be asked again. */
 export const BODIES_GIVEN_UP = "bodies.given-up";
@@ -79,7 +80,7 @@ export function createPendingBodyTable(db: Database) {
   const bodies = db.query<{ wait_for: Uint8Array }, [Uint8Array, number]>(
     "SELECT wait_for FROM pending_bodies WHERE wait_kind = 'body' AND wait_for > ? ORDER BY wait_for LIMIT ?",
   );
-  const age = db.query<null, [number]>("UPDATE pending_bodies SET rounds = rounds + 1 WHERE rounds < ?");
+  const age = db.query<null, [number]>(oneRoundMore("pending_bodies"));
   const dropBodies = db.query<null, [number]>("DELETE FROM pending_bodies WHERE objectNo = ? AND wait_kind = 'body'");
   const missStubs = db.query<null, [number]>(
     `INSERT OR REPLACE INTO pending_bodies(change, objectNo, wait_kind, wait_for)

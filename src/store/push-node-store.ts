@@ -1,6 +1,13 @@
+import { checksumOf, checksumWith } from "../base/checksum.ts";
 import { type Migration, namingFile, openDatabase } from "./database.ts";
+import { type KeptRepair, keepThrice, mendSmall } from "./kept-thrice.ts";
 import type { OwnDatabase } from "./own-database.ts";
 import { createWaitingWrites } from "./waiting-writes.ts";
+
+/** What nobody sends again before long: topics are, by devices of their accounts, and a delivery is soon over. */
+const KEPT = ["meta", "devices"].map((table) => ({ table }));
+
+const sumOf = (id: string, row: string): number => checksumWith(checksumOf(id), checksumOf(row));
 
 /** What a push node keeps: tokens, topics and deliveries that are under way. No column holds a name or content. */
 const MIGRATIONS: readonly Migration[] = [
@@ -22,13 +29,32 @@ const MIGRATIONS: readonly Migration[] = [
       CREATE INDEX deliveries_by_due ON deliveries(due_ms);
     `);
   },
+  (db) => {
+    // sum: a checksum of id and row.
+    db.exec("ALTER TABLE deliveries ADD COLUMN sum INTEGER NOT NULL DEFAULT 0");
+    const setSum = db.query<null, [number, string]>("UPDATE deliveries SET sum = ? WHERE id = ?");
+    for (const { id, row } of db.query<{ id: string; row: string }, []>("SELECT id, row FROM deliveries").all())
+      setSum.run(sumOf(id, row), id);
+    for (const kept of KEPT) keepThrice(db, kept);
+  },
 ];
 
+interface PushNodeStoreOptions {
+  /** Told of tables that the disk changed, as they are set right when the store is opened. */
+  onRepair?(repairs: readonly KeptRepair[]): void;
+  /** Told how many deliveries the disk changed: nobody can send them. */
+  onLost?(count: number): void;
+  /** Something could not be set right. */
+  onFault?(error: unknown): void;
+}
+
 /** What follows from leases of a process that is gone is undone: this one alone uses the file. */
-function openSound(path: string): OwnDatabase {
+function openSound(path: string, { onRepair }: PushNodeStoreOptions): OwnDatabase {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
   try {
-    db.exec("UPDATE deliveries SET due_ms = json_extract(row, '$.dueMs')");
+    const repairs = mendSmall(db, KEPT);
+    if (repairs.length > 0) onRepair?.(repairs);
+    db.exec("UPDATE deliveries SET due_ms = coalesce(json_extract(row, '$.dueMs'), 0) WHERE json_valid(row)");
     return db;
   } catch (error) {
     db.close();
@@ -40,9 +66,15 @@ function openSound(path: string): OwnDatabase {
  * Rows are JSON texts; what is looked up by stands beside them. Who asks for a write waits for it, off the loop while another
  * program has the file locked. Throws as `openDatabase` does, also where the file is locked.
  */
-export function openPushNodeStore(path: string) {
-  const db = openSound(path);
-  const { write, close } = createWaitingWrites(db, { whose: "the push node's" });
+export function openPushNodeStore(path: string, options: PushNodeStoreOptions = {}) {
+  const db = openSound(path, options);
+  const { write, writeInTime, close } = createWaitingWrites(db, { whose: "the push node's" });
+  const onFault = (error: unknown): void => options.onFault?.(error);
+  const mend = (): void => {
+    const repairs = mendSmall(db, KEPT);
+    if (repairs.length > 0) options.onRepair?.(repairs);
+  };
+  db.onMistyped = () => queueMicrotask(() => void writeInTime(mend).catch(onFault));
   const meta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>("INSERT OR IGNORE INTO meta(key, value) VALUES(?, ?)");
   const dropToken = db.query<null, [string]>("DELETE FROM devices WHERE token = ?");
@@ -69,14 +101,14 @@ export function openPushNodeStore(path: string) {
   );
   const spend = db.query<null, [string, number]>("INSERT OR IGNORE INTO spent(name, until_ms) VALUES(?, ?)");
   const forget = db.query<null, [number]>("DELETE FROM spent WHERE until_ms < ?");
-  const addDelivery = db.query<null, [string, number, string]>(
-    "INSERT OR IGNORE INTO deliveries(id, due_ms, row) VALUES(?, ?, ?)",
+  const addDelivery = db.query<null, [string, number, string, number]>(
+    "INSERT OR IGNORE INTO deliveries(id, due_ms, row, sum) VALUES(?, ?, ?, ?)",
   );
-  const due = db.query<{ id: string; row: string }, [number, number]>(
-    "SELECT id, row FROM deliveries WHERE due_ms <= ? ORDER BY due_ms LIMIT ?",
+  const due = db.query<{ id: string; row: string; sum: number }, [number, number]>(
+    "SELECT id, row, sum FROM deliveries WHERE due_ms <= ? ORDER BY due_ms LIMIT ?",
   );
-  const moveDelivery = db.query<null, [number, string, string]>(
-    "UPDATE deliveries SET due_ms = ?, row = ? WHERE id = ?",
+  const moveDelivery = db.query<null, [number, string, number, string]>(
+    "UPDATE deliveries SET due_ms = ?, row = ?, sum = ? WHERE id = ?",
   );
   const leaseDelivery = db.query<null, [number, string]>("UPDATE deliveries SET due_ms = ? WHERE id = ?");
   const dropDelivery = db.query<null, [string]>("DELETE FROM deliveries WHERE id = ?");
@@ -121,18 +153,21 @@ export function openPushNodeStore(path: string) {
     ): Promise<boolean> =>
       write(() => {
         if (spend.run(name, untilMs).changes === 0) return false;
-        for (const { id, dueMs, row } of deliveries) addDelivery.run(id, dueMs, row);
+        for (const { id, dueMs, row } of deliveries) addDelivery.run(id, dueMs, row, sumOf(id, row));
         return true;
       }),
     /** Resolves to rows that are due, and puts them off to the end of the lease. */
     takeDue: (nowMs: number, limit: number, leaseEndMs: number): Promise<string[]> =>
       write(() => {
         const rows = due.all(nowMs, limit);
-        for (const { id } of rows) leaseDelivery.run(leaseEndMs, id);
-        return rows.map(({ row }) => row);
+        const sound = rows.filter(({ id, row, sum }) => sumOf(id, row) === sum);
+        for (const { id } of sound) leaseDelivery.run(leaseEndMs, id);
+        for (const { id, row, sum } of rows) if (sumOf(id, row) !== sum) dropDelivery.run(id);
+        if (sound.length < rows.length) options.onLost?.(rows.length - sound.length);
+        return sound.map(({ row }) => row);
       }),
     moveDelivery: (id: string, dueMs: number, row: string): Promise<unknown> =>
-      write(() => moveDelivery.run(dueMs, row, id)),
+      write(() => moveDelivery.run(dueMs, row, sumOf(id, row), id)),
     dropDelivery: (id: string): Promise<unknown> => write(() => dropDelivery.run(id)),
     nextDueMs: (): number | undefined => nextDue.get()!.due ?? undefined,
     deliveryCount: (): number => countDeliveries.get()!.count,

@@ -1,7 +1,8 @@
-import type { Database } from "bun:sqlite";
 import { renameSync, rmSync } from "node:fs";
 import { isDamage, type Migration, openDatabase } from "./database.ts";
-import { type KeptRepair, keepThrice, mendKept } from "./kept-thrice.ts";
+import { type KeptRepair, keepThrice, mendSmall } from "./kept-thrice.ts";
+import { isLocked } from "./locked-database.ts";
+import type { OwnDatabase } from "./own-database.ts";
 import { createWaitingWrites } from "./waiting-writes.ts";
 
 const KEPT = ["outbox", "pruned_devices", "space_keys"].map((table) => ({ table }));
@@ -66,13 +67,16 @@ export type PushOutboxStore = ReturnType<typeof openPushOutboxStore>;
  * written waits, in its order, for as long as another program has the file locked.
  */
 export function openPushOutboxStore(path: string, { onDamage, onFault, onRepair }: PushOutboxOptions) {
-  const db = openOrSetAside(path, onDamage);
+  const db = openOrSetAside(path, onDamage, onRepair);
   const { writeInTime, close } = createWaitingWrites(db, { whose: "the push queue's" });
   const inTime = (run: () => unknown): void => void writeInTime(run).catch(onFault);
-  inTime(() => {
-    const repairs = mendKept(db, KEPT);
+  const mend = (): void => {
+    const repairs = mendSmall(db, KEPT);
     if (repairs.length > 0) onRepair?.(repairs);
-  });
+  };
+  inTime(mend);
+  // Whoever reads it fails, once the statement that met it has ended.
+  db.onMistyped = () => queueMicrotask(() => inTime(mend));
   // Whatever was under way when the process ended is sent again; where its place was taken, the newer row has it.
   inTime(() => db.exec("UPDATE OR REPLACE outbox SET taken = 0 WHERE taken = 1"));
   const put = db.query<null, [string, OutboxKind, string, string, string, string, number, number]>(
@@ -131,27 +135,42 @@ export function openPushOutboxStore(path: string, { onDamage, onFault, onRepair 
   };
 }
 
-function openOrSetAside(path: string, onDamage: (error: unknown) => void): Database {
+function openOrSetAside(
+  path: string,
+  onDamage: (error: unknown) => void,
+  onRepair: PushOutboxOptions["onRepair"],
+): OwnDatabase {
   try {
-    return openWhole(path);
+    return openWhole(path, onRepair);
   } catch (error) {
     if (!isDamage(error)) throw error;
     onDamage(error);
     for (const suffix of ["-wal", "-shm"]) rmSync(path + suffix, { force: true });
     renameSync(path, `${path}.damaged`);
-    return openWhole(path);
+    return openWhole(path, onRepair);
   }
 }
 
 /** Opens the database and reads all of it: it is small, and damage found later would stop pushes for good. */
-function openWhole(path: string): Database {
+function openWhole(path: string, onRepair: PushOutboxOptions["onRepair"]): OwnDatabase {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "normal" });
   try {
+    mendIfFree(db, onRepair);
     const fault = db.query<{ quick_check: string }, []>("PRAGMA quick_check(1)").get()!.quick_check;
     if (fault !== "ok") throw new Error(`${path} is malformed: ${fault}`);
     return db;
   } catch (error) {
     db.close();
     throw error;
+  }
+}
+
+/** What copies say again is no damage of the file. While another program has it locked, this is done later. */
+function mendIfFree(db: OwnDatabase, onRepair: PushOutboxOptions["onRepair"]): void {
+  try {
+    const repairs = mendSmall(db, KEPT);
+    if (repairs.length > 0) onRepair?.(repairs);
+  } catch (error) {
+    if (!isLocked(error)) throw error;
   }
 }

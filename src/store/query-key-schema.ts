@@ -75,7 +75,7 @@ export const QUERY_KEY_SCHEMA = `
   -- there, and (a JSON array, null where there is none) of what stands above it.
   CREATE TABLE query_indexes(
     no INTEGER PRIMARY KEY AUTOINCREMENT, collectionId INTEGER NOT NULL, path TEXT NOT NULL, at TEXT NOT NULL, date_at TEXT NOT NULL,
-    prefixes TEXT, state INTEGER NOT NULL DEFAULT 0);
+    prefixes OPTIONAL TEXT, state INTEGER NOT NULL DEFAULT 0);
   CREATE INDEX query_indexes_of_coll ON query_indexes(collectionId);
 
   -- One entry for each live row of the index's collection (part 0); one more for each different element where it has an

@@ -31,7 +31,9 @@ function sumOfChange(id: Uint8Array): number {
   return lastChange.sum;
 }
 
-const isDocSound = ({ doc, doc_sum }: SummedDoc): boolean => docSumOf(doc) === doc_sum;
+/** Whether a text is what was stored; one that the disk made something else than a text is not. */
+export const isDocSound = ({ doc, doc_sum }: Pick<SummedDoc, "doc" | "doc_sum">): boolean =>
+  (doc === null || typeof doc === "string") && docSumOf(doc) === doc_sum;
 
 export const isRowSound = (row: SummedDoc & SummedHead): boolean =>
   isDocSound(row) && headSumOf(row.state, row.lamport, row.change, row.ops) === row.head_sum;

@@ -4,7 +4,7 @@ import type { OwnDatabase } from "./own-database.ts";
 import type { QueryIndexTable } from "./query-index-table.ts";
 import { createRowInserts, NO_CHANGE } from "./row-insert.ts";
 import { createRowRestore } from "./row-restore.ts";
-import { createSoundReads, docSumOf, headSumOf, isRowSound } from "./row-sums.ts";
+import { createSoundReads, docSumOf, headSumOf, isDocSound, isRowSound } from "./row-sums.ts";
 import { ROW_ABSENT, type RowHead, type RowKey, type RowState } from "./row-types.ts";
 
 /** The collection of all objects of the space. */
@@ -69,7 +69,7 @@ const toStored = (row: RawRow & { collectionId: number; id: string }): StoredRow
   collectionId: row.collectionId,
   id: row.id,
   isSound: isRowSound(row),
-  isText: docSumOf(row.doc) === row.doc_sum,
+  isText: isDocSound(row),
 });
 
 /** The projection: rows, what touched them, checkpoints and device-local fields. */

@@ -23,7 +23,7 @@ const TRUTH = `
   -- of it, more than its highest seq when its chain forks; counted: how many of these count.
   CREATE TABLE writers(
     no INTEGER PRIMARY KEY, author BLOB NOT NULL, id BLOB NOT NULL,
-    seq INTEGER NOT NULL DEFAULT 0, last BLOB, lamport INTEGER NOT NULL DEFAULT 0, acl_pos INTEGER NOT NULL DEFAULT 0,
+    seq INTEGER NOT NULL DEFAULT 0, last OPTIONAL BLOB, lamport INTEGER NOT NULL DEFAULT 0,
     changes INTEGER NOT NULL DEFAULT 0, counted INTEGER NOT NULL DEFAULT 0,
     UNIQUE(author, id));
   CREATE INDEX writers_uncounted ON writers(no) WHERE counted = 0;
@@ -31,12 +31,13 @@ const TRUTH = `
   CREATE TABLE datasets(no INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 
   -- derived: a root without author. deleted: 1 when the deletion log holds it. mod_*: newest counted change. deleted_ms: when
-  -- this device learned of the deletion. purged: of its changes stubs are kept.
+  -- this device learned of the deletion. purged: of its changes stubs are kept. deleted_sum: a checksum of both; see
+  -- object-table.ts.
   CREATE TABLE objects(
     no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, derived INTEGER NOT NULL, root BLOB NOT NULL,
-    author BLOB, created_ms INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0,
-    projection INTEGER NOT NULL, mod_lamport INTEGER NOT NULL DEFAULT 0, mod_change BLOB, mod_ms INTEGER NOT NULL DEFAULT 0,
-    deleted_ms INTEGER NOT NULL DEFAULT 0, purged INTEGER NOT NULL DEFAULT 0);
+    author OPTIONAL BLOB, created_ms INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0,
+    projection INTEGER NOT NULL, mod_lamport INTEGER NOT NULL DEFAULT 0, mod_change OPTIONAL BLOB, mod_ms INTEGER NOT NULL DEFAULT 0,
+    deleted_ms INTEGER NOT NULL DEFAULT 0, purged INTEGER NOT NULL DEFAULT 0, deleted_sum INTEGER NOT NULL DEFAULT 0);
   CREATE INDEX objects_by_projection ON objects(projection);
   CREATE INDEX objects_derived ON objects(no) WHERE derived = 1;
   CREATE INDEX objects_to_purge ON objects(deleted_ms) WHERE deleted = 1 AND purged = 0;
@@ -51,11 +52,12 @@ const TRUTH = `
     UPDATE regular_objects SET count = count + ${isRegular("NEW")} - ${isRegular("OLD")};
   END;
 
+  -- acl_pos: of the ACL record that it names; between two of them, where that has no position any more.
   -- counts: whether the author had the right (verdict); never decides membership of the graph. kind: 0 a root, which has no
   -- body, 1 whole, 2 a stub. datasetNo: its dataset, 0 while its body is not folded.
   CREATE TABLE changes(
     no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, objectNo INTEGER NOT NULL, lamport INTEGER NOT NULL,
-    writer INTEGER NOT NULL, seq INTEGER NOT NULL, acl_pos INTEGER NOT NULL, time INTEGER NOT NULL,
+    writer INTEGER NOT NULL, seq INTEGER NOT NULL, acl_pos NUMERIC NOT NULL, time INTEGER NOT NULL,
     datasetNo INTEGER NOT NULL, counts INTEGER NOT NULL, kind INTEGER NOT NULL DEFAULT 0, bytes BLOB NOT NULL);
   CREATE INDEX changes_by_object ON changes(objectNo, lamport);
   CREATE INDEX changes_by_writer ON changes(writer, seq);
@@ -89,13 +91,14 @@ const TRUTH = `
   -- rounds: how many passed with somebody without what it waits for. object: whose change it is, where the format is known.
   CREATE TABLE parked(
     id BLOB PRIMARY KEY, wait_kind TEXT NOT NULL, wait_for BLOB NOT NULL, author BLOB NOT NULL,
-    received_ms INTEGER NOT NULL, rounds INTEGER NOT NULL DEFAULT 0, object BLOB,
+    received_ms INTEGER NOT NULL, rounds INTEGER NOT NULL DEFAULT 0, object OPTIONAL BLOB,
     -- Last, and in a table of rowids: whoever looks for another row, or at the rest of one, does not read them.
     bytes BLOB NOT NULL);
   CREATE INDEX parked_by_wait ON parked(wait_kind, wait_for, id);
   CREATE INDEX parked_by_rounds ON parked(rounds, author, wait_kind);
 
-  CREATE TABLE quarantine(id BLOB PRIMARY KEY, code TEXT NOT NULL, facts TEXT NOT NULL, received_ms INTEGER NOT NULL, bytes BLOB NOT NULL);
+  CREATE TABLE quarantine(id BLOB PRIMARY KEY, code TEXT NOT NULL, facts TEXT NOT NULL, received_ms INTEGER NOT NULL, sum INTEGER NOT NULL,
+    bytes BLOB NOT NULL);
   CREATE INDEX quarantine_by_time ON quarantine(received_ms, id);
 
   -- In the graph, but not folded. wait_kind: body (only a stub is here, wait_for: the change's id), or as in parked.
@@ -108,17 +111,17 @@ const TRUTH = `
 
   -- What has come that changes wait for, parked or as pending bodies, until all of them were tried; see unblocked-table.ts.
   CREATE TABLE unblocked(
-    kind TEXT NOT NULL, what BLOB NOT NULL, after_for BLOB NOT NULL, after_id BLOB NOT NULL, after_no INTEGER,
+    kind TEXT NOT NULL, what BLOB NOT NULL, after_for BLOB NOT NULL, after_id BLOB NOT NULL, after_no OPTIONAL INTEGER,
     PRIMARY KEY(kind, what)) WITHOUT ROWID;
 
   -- Versions of dataset definitions by the hash of their text. Part of the truth: what is known stays known.
   CREATE TABLE declarations(id TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
 
   -- What is known to be kept elsewhere. target: network or peer. All changes up to a number but for the exceptions, and
-  -- beyond it the exceptions alone.
+  -- beyond it the exceptions alone. sum: a checksum of change; see sync-table.ts.
   CREATE TABLE sync_marks(target TEXT PRIMARY KEY, upto INTEGER NOT NULL) WITHOUT ROWID;
   CREATE TABLE sync_exceptions(
-    target TEXT NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(target, change)) WITHOUT ROWID;
+    target TEXT NOT NULL, change INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY(target, change)) WITHOUT ROWID;
   CREATE INDEX sync_exceptions_by_change ON sync_exceptions(change);
   -- Kept there, but still parked here.
   CREATE TABLE sync_early(target TEXT NOT NULL, id BLOB NOT NULL, PRIMARY KEY(target, id)) WITHOUT ROWID;
@@ -133,7 +136,7 @@ const PROJECTION = `
   -- state: 0 absent (only touched), 1 live, 2 tombstone. (lamport, change): the last one folded. ops: how many were.
   -- doc_sum, head_sum: checksums of doc, and of state, lamport, change and ops; see row-sums.ts.
   CREATE TABLE rows(
-    no INTEGER PRIMARY KEY, collectionId INTEGER NOT NULL, id TEXT NOT NULL, doc TEXT, state INTEGER NOT NULL,
+    no INTEGER PRIMARY KEY, collectionId INTEGER NOT NULL, id TEXT NOT NULL, doc OPTIONAL TEXT, state INTEGER NOT NULL,
     lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, has_local INTEGER NOT NULL DEFAULT 0,
     doc_sum INTEGER NOT NULL, head_sum INTEGER NOT NULL, UNIQUE(collectionId, id));
   CREATE INDEX rows_not_live ON rows(collectionId) WHERE state <> 1;
@@ -145,12 +148,13 @@ const PROJECTION = `
   CREATE TABLE touches(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY(row, lamport, change)) WITHOUT ROWID;
 
   -- With rowids: a key of a table without them is found by reading whole rows, and a document can be a MiB.
-  CREATE TABLE checkpoints(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, state INTEGER NOT NULL, doc TEXT, sum INTEGER NOT NULL, PRIMARY KEY(row, lamport, change));
+  CREATE TABLE checkpoints(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, state INTEGER NOT NULL, doc OPTIONAL TEXT, sum INTEGER NOT NULL, PRIMARY KEY(row, lamport, change));
 
   -- Rows to be folded anew, with the first and the last place in their history where something changed; see dirty-row-table.ts.
   CREATE TABLE dirty_rows(
     row INTEGER PRIMARY KEY, objectNo INTEGER NOT NULL, datasetNo INTEGER NOT NULL,
-    from_lamport INTEGER NOT NULL, from_change BLOB NOT NULL, to_lamport INTEGER NOT NULL, to_change BLOB NOT NULL);
+    from_lamport INTEGER NOT NULL, from_change BLOB NOT NULL, from_sum INTEGER NOT NULL,
+    to_lamport INTEGER NOT NULL, to_change BLOB NOT NULL, to_sum INTEGER NOT NULL);
   CREATE INDEX dirty_rows_by_place ON dirty_rows(from_lamport, from_change);
 
   -- Device-local fields of a row: base is the row without them.
@@ -160,7 +164,7 @@ const PROJECTION = `
   -- or several as text joined by commas. hidden: its dataset keeps no history.
   CREATE TABLE history(
     objectNo INTEGER NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL, writer INTEGER NOT NULL, datasetNo INTEGER NOT NULL,
-    hidden INTEGER NOT NULL, time INTEGER NOT NULL, parents, PRIMARY KEY(objectNo, lamport, change)) WITHOUT ROWID;
+    hidden INTEGER NOT NULL, time INTEGER NOT NULL, parents SOME INTEGERS, PRIMARY KEY(objectNo, lamport, change)) WITHOUT ROWID;
   -- trace: 16 bytes of a hash of the trace id.
   CREATE TABLE history_traces(
     objectNo INTEGER NOT NULL, trace BLOB NOT NULL, lamport INTEGER NOT NULL, change INTEGER NOT NULL,
@@ -210,12 +214,14 @@ export const KEPT_IN_SPACE: readonly KeptThrice[] = [
     "unnotified",
     "file_refs",
     "file_contents",
+    "query_indexes",
+    "acl_ahead",
   ].map((table) => ({ table })),
 ];
 
 /** Those that the space cannot be opened without. */
 export const KEPT_FOR_OPENING = KEPT_IN_SPACE.filter(({ table }) =>
-  ["meta", "datasets", "declarations", "kept_keys"].includes(table),
+  ["meta", "datasets", "declarations", "kept_keys", "acl_ahead", "query_indexes"].includes(table),
 );
 
 /** Steps that were never released came before: their databases are refused. */

@@ -1,5 +1,6 @@
 import { createAclTable } from "./acl-table.ts";
 import { createChangeTable } from "./change-table.ts";
+import { mendTypes, searchForMistyped } from "./column-types.ts";
 import { type OpenOptions, openDatabase } from "./database.ts";
 import { createDerivedTable } from "./derived-table.ts";
 import { createDirtyRowTable } from "./dirty-row-table.ts";
@@ -83,6 +84,20 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     /** Statements for a reader that find where the copies of small tables differ; `mendKept` sets that right. */
     keptDifferences: KEPT_IN_SPACE.map(keptDifference),
     mendKept: (): KeptRepair[] => mendKept(db, KEPT_IN_SPACE),
+    /** A statement for a reader, with a row for each table in which a value has another type than its column. */
+    mistypedTables: (): string => searchForMistyped(db),
+    /**
+     * Gives values of another type than their columns' their types again, after the copies of small tables agree: what is wrong then is
+     * a value like any other. Answers what was set right.
+     */
+    mendTypes: (): { kept: KeptRepair[]; types: Record<string, number> } => ({
+      kept: mendKept(db, KEPT_IN_SPACE),
+      types: mendTypes(db),
+    }),
+    /** Has a value that is of another type than its column told of when it is read, before that fails. */
+    onMistyped(told: () => void): void {
+      db.onMistyped = told;
+    },
     /** The same of what a space cannot be opened without: a fraction of a millisecond where they agree. */
     mendForOpening: (): KeptRepair[] => mendKept(db, KEPT_FOR_OPENING),
     dirtyRows: createDirtyRowTable(db),

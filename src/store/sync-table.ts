@@ -44,7 +44,13 @@ export interface Reach {
   readonly again: readonly number[];
 }
 
-const TARGETS: readonly ReplicaTarget[] = ["network", "peer"];
+export const REPLICA_TARGETS: readonly ReplicaTarget[] = ["network", "peer"];
+
+/** What `sum` is of an exception as it was stored. */
+const exceptionSum = (change: string): string => `${change} * 1000003 % 2147483647`;
+/** Finds exceptions that the disk changed: what was noted there is not known any more. */
+export const WRONG_EXCEPTIONS = `SELECT DISTINCT target FROM sync_exceptions
+  WHERE sum <> ${exceptionSum("change")} OR target NOT IN ('network', 'peer')`;
 
 /** Holds for a row of writers if any of its changes counts, or would count if the record that it names got its position back. */
 const IS_SOMEBODY = `(counted > 0 OR no IN (${DISPLACED_WRITERS}))`;
@@ -72,7 +78,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     "INSERT INTO sync_marks(target, upto) VALUES(?, ?) ON CONFLICT(target) DO UPDATE SET upto = excluded.upto",
   );
   const addException = db.query<null, [string, number]>(
-    "INSERT OR IGNORE INTO sync_exceptions(target, change) VALUES(?, ?)",
+    `INSERT OR IGNORE INTO sync_exceptions(target, change, sum) VALUES(?1, ?2, ${exceptionSum("?2")})`,
   );
   const dropException = db.query<null, [string, number]>("DELETE FROM sync_exceptions WHERE target = ? AND change = ?");
   const dropExceptions = db.query<null, [string, number, number]>(
@@ -86,7 +92,8 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     "SELECT 1 AS one FROM sync_exceptions WHERE target = ? AND change = ?",
   );
   const exceptWriter = db.query<null, [string, number, number]>(
-    "INSERT OR IGNORE INTO sync_exceptions(target, change) SELECT ?, no FROM changes WHERE writer = ? AND no <= ?",
+    `INSERT OR IGNORE INTO sync_exceptions(target, change, sum)
+     SELECT ?, no, ${exceptionSum("no")} FROM changes WHERE writer = ? AND no <= ?`,
   );
   const early = createEarlyTable(db);
   const firstGap = db.query<{ no: number | null }, [number, string]>(
@@ -198,7 +205,8 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       if (writers.length === 0) return;
       confirmed++;
       doubts++;
-      for (const writer of writers) for (const target of TARGETS) exceptWriter.run(target, writer, markOf(target));
+      for (const writer of writers)
+        for (const target of REPLICA_TARGETS) exceptWriter.run(target, writer, markOf(target));
     },
     /** A number that grows whenever something is no longer known to be kept where it was. */
     doubts: (): number => doubts,

@@ -103,7 +103,10 @@ export function objectStatus(
   return { objectId, state: stateOf(progress, reach, facts.complete), lastSyncAt: lastSyncOf(progress) };
 }
 
-export const spaceDebug = (replica: Replica, progress: SpaceProgress, reach: Reach): SpaceDebug => {
+/** What sync knows of it. */
+export type SyncDebug = Omit<SpaceDebug, "repairs">;
+
+export const spaceDebug = (replica: Replica, progress: SpaceProgress, reach: Reach): SyncDebug => {
   const { quarantined, ...backlog } = replica.backlog();
   return {
     spaceId: replica.id,

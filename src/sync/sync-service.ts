@@ -3,7 +3,7 @@ import type { PeerId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Timers } from "../base/timers.ts";
 import { svcError } from "../protocol/errors.ts";
-import type { ObjectDebug, ObjectSyncStatus, P2pDebug, SpaceDebug, SpaceSyncStatus } from "../protocol/sync.ts";
+import type { ObjectDebug, ObjectSyncStatus, P2pDebug, SpaceSyncStatus } from "../protocol/sync.ts";
 import type { SpacePlace } from "../space/places.ts";
 import type { AclBuild, AclMade, ComposeOptions, Replica } from "../space/replica.ts";
 import { type CatchUpView, createCatchUp } from "./catch-up.ts";
@@ -15,7 +15,7 @@ import { createResting } from "./resting.ts";
 import { createRoundScheduler } from "./round-scheduler.ts";
 import { createSpaceRound } from "./space-round.ts";
 import { createSpaceUses } from "./space-uses.ts";
-import { objectDebug, spaceDebug } from "./status.ts";
+import { objectDebug, type SyncDebug, spaceDebug } from "./status.ts";
 import { createStatusWatch } from "./status-watch.ts";
 
 /** What the account's spaces lend to sync. */
@@ -187,7 +187,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     async objectStatus(spaceId: string, objectId: string): Promise<ObjectSyncStatus> {
       return statuses.ofObject(await spaces.open(spaceId), objectId);
     },
-    async debug(spaceId: string): Promise<SpaceDebug> {
+    async debug(spaceId: string): Promise<SyncDebug> {
       const replica = await spaces.open(spaceId);
       return spaceDebug(replica, book.of(replica.id), reached.of(replica.id));
     },

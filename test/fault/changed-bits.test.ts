@@ -4,6 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { describe, expect } from "bun:test";
+import type { SpaceDebug } from "../../src/protocol/sync.ts";
 import {
   again,
   damagedRows,
@@ -19,7 +20,7 @@ import {
 import { rule } from "../support/rule.ts";
 import { type Row, until } from "../support/server/client.ts";
 import { type Collection, createObject, setFields } from "../support/server/fixtures.ts";
-import { startServer } from "../support/server/server.ts";
+import { type RunningServer, startServer } from "../support/server/server.ts";
 
 describe("a record's text", () => {
   const READS: { readonly [name: string]: (items: Collection) => Promise<readonly Row[]> } = {
@@ -107,6 +108,33 @@ rule(
     );
   },
 );
+
+rule("[STORE-10] what was found is shown with what is known of the space, over a restart too", async () => {
+  using harmed = await stopped();
+  flipAt(harmed.path, `${WORD} 7.`, 3);
+  const shown = async (server: RunningServer) =>
+    (await server.client.get<SpaceDebug>(`${again(harmed, server).path}/debug`)).repairs;
+  let before: SpaceDebug["repairs"];
+  {
+    await using server = await startServer({ dataDir: harmed.root });
+    expect(await shown(server)).toEqual({ count: 0, latest: [] });
+    await again(harmed, server).query({ filter: { id: "r7" } });
+    before = await shown(server);
+    expect(before).toMatchObject({
+      count: 1,
+      latest: [
+        {
+          at: expect.stringMatching(/^\d{4}-/),
+          what: "a record was damaged on the disk: it was made anew from its changes",
+          facts: { recordId: "r7" },
+        },
+      ],
+    });
+    expect(await server.stop()).toBe(0);
+  }
+  await using server = await startServer({ dataDir: harmed.root });
+  expect(await shown(server)).toEqual(before);
+});
 
 describe("what nobody reads", () => {
   rule("[STORE-3] records are found and made anew, whatever of their rows was changed", async () => {

@@ -16,7 +16,11 @@ import { type Collection, createObject, named, setFields } from "../support/serv
 
 const firstSeed = runSeed("changed tables");
 /** What failed once: the definitions of a type, read through a collection that was another's, were kept when it was mended. */
-const PAST: readonly (readonly [table: string, seed: number])[] = [["collections", 1734601070]];
+const PAST: readonly (readonly [table: string, seed: number])[] = [
+  ["collections", 1734601070],
+  // The newest change of an object that is deleted was not looked at.
+  ["objects", 983055523],
+];
 const rounds = Number(process.env["DAMAGE_ROUNDS"] ?? 1);
 
 /** What follows from changes. Left out: what this device alone knows of an object, and what a change is given for a number. */
@@ -39,6 +43,7 @@ const DERIVED: readonly Damageable[] = [
     columns: ["objectNo", "lamport", "writer", "seq", "acl_pos", "time", "datasetNo", "counts"],
     where: "writer > 0",
   },
+  { table: "changes", columns: ["id", "kind"], where: "writer > 0" },
 ];
 
 /** What is kept three times. What the check itself writes is left out. */

@@ -86,6 +86,14 @@ function Alarms({ alarms }: Pick<SpaceDebug, "alarms">) {
   ));
 }
 
+/** Undefined while nothing was found. */
+function repairsText({ count, latest }: SpaceDebug["repairs"]): string | undefined {
+  const [last] = latest;
+  return (
+    last && `found ${count === 1 ? "once" : `${count} times`}, last ${new Date(last.at).toLocaleString()}: ${last.what}`
+  );
+}
+
 const changes = (count: number) => (count === 1 ? "1 change" : `${count} changes`);
 
 function Figures({ status, debug }: { status: SpaceSyncStatus; debug: SpaceDebug | undefined }) {
@@ -108,6 +116,7 @@ function Figures({ status, debug }: { status: SpaceSyncStatus; debug: SpaceDebug
           debug && debug.parked > 0 ? `${changes(debug.parked)} waiting for others that have not come` : undefined,
         ],
         ["Refused for good", debug && debug.quarantined.length > 0 ? changes(debug.quarantined.length) : undefined],
+        ["Changed by the disk", debug && repairsText(debug.repairs)],
       ]}
     />
   );

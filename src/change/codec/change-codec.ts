@@ -273,6 +273,17 @@ function orMalformed<T>(read: () => T): T {
 /** Whether the author's key is admissible and the signature is made with it. */
 export const isSignedByAuthor = (change: Change): boolean => isSignedBy(change.header.author, "change", change);
 
+/** Whether bytes are a change as its author signed it, or a derived root, whatever they are stored as. */
+export function isGenuine(bytes: Uint8Array): boolean {
+  try {
+    const change = decodeChange(bytes);
+    return isDerivedRoot(change) || isSignedByAuthor(change);
+  } catch (error) {
+    if (error instanceof ChangeFault) return false;
+    throw error;
+  }
+}
+
 export function isDerivedRoot(change: Change | DerivedRoot): change is DerivedRoot {
   return change.header.kind === "derived";
 }

@@ -169,6 +169,14 @@ export function createObjectDeletions({
 
     tearDown,
 
+    /** When this device learned of an object's deletion is not known any more: as of now, and that it is to be purged. */
+    dateAnew(no: number): void {
+      const object = objects.byNo(no);
+      if (!object) return;
+      time.pass();
+      objects.setDeleted(object, object.deleted, object.deleted ? time.nowMs() : 0);
+    },
+
     /**
      * Of what was deleted at least DELETED_GRACE_MS ago, as this device saw time pass, stubs are kept: the bodies are
      * overwritten in the file. Answers how many.

@@ -1,5 +1,6 @@
 import type { SpaceId } from "../../base/ids.ts";
 import type { StoredChange } from "../../store/change-table.ts";
+import type { DirtyRow } from "../../store/dirty-row-table.ts";
 import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import { ROW_LIVE, ROW_TOMBSTONE } from "../../store/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
@@ -7,7 +8,8 @@ import type { BodyOpener } from "../codec/body-opener.ts";
 import { versionOf } from "../codec/version.ts";
 import type { DamagedChanges } from "../graph/damaged-changes.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
-import type { RulesRegistry } from "../ports.ts";
+import type { OrderKey } from "../graph/order.ts";
+import type { OnRepair, RulesRegistry } from "../ports.ts";
 import { createEnvelopes, finalRecordIds } from "./change-parts.ts";
 import { createChangeReader } from "./change-reader.ts";
 import type { OpenBatch } from "./commit-batch.ts";
@@ -22,6 +24,8 @@ import { createRowWriter } from "./row-writer.ts";
 
 export { OBJECTS_DATASET } from "./datasets.ts";
 export type { FoldOutcome, Rejection } from "./fold-change.ts";
+
+const ID_BYTES = 32;
 
 /** What the deletion log says of an object. */
 export interface Deletion {
@@ -42,6 +46,7 @@ interface ProjectionDeps {
   damaged: Pick<DamagedChanges, "setAside">;
   checkpointEveryOps?: number | undefined;
   foldSliceMs: number;
+  onRepair: OnRepair;
 }
 
 /**
@@ -65,6 +70,7 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
     opened,
     sliceMs: deps.foldSliceMs,
     batch,
+    onDamaged,
     onRefolded: modified.restore,
   });
   const foldChange = createChangeFold({ store, registry, writer, refolder, modified, history, envelopeOf, batch });
@@ -77,6 +83,34 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
       _ver: { id: versionOf(root.lamport, root.id), "*": deletion.version },
     });
   };
+
+  /** Folds everything of an object from its changes. Device-local fields stay. Nothing is told. */
+  function rebuildObject(object: ObjectEntry): void {
+    store.dirtyRows.dropOfObject(object.no);
+    for (const key of rows.rowsOfObject(object.no, object.idText)) {
+      rows.dropCheckpoints(key.no);
+      rows.reset(key.no);
+      if (key.state === ROW_LIVE) rows.addLive(key.collectionId, -1);
+    }
+    modified.clear(object);
+    for (const stored of changes.ofObject(object.no)) {
+      if (stored.datasetNo !== 0) foldChange(reader.inputOf(stored, object));
+    }
+  }
+
+  /** Which of its values was changed is not known: each of them says of which object it may be. */
+  function onDamaged({ row, objectNo, from, to }: DirtyRow): void {
+    const ofChange = ({ change }: OrderKey) => changes.byId(change.subarray(0, ID_BYTES))?.objectNo;
+    store.dirtyRows.drop(row);
+    for (const no of new Set([objectNo, rows.origin(row)?.objectNo, ofChange(from), ofChange(to)])) {
+      const object = no === undefined ? undefined : objects.byNo(no);
+      if (!object || object.deleted) continue;
+      rebuildObject(object);
+      deps.onRepair("a note of what is to be folded anew was damaged on the disk: its object was folded anew", {
+        objectId: object.idText,
+      });
+    }
+  }
 
   return {
     /** What a row is by all of its changes, and what of it does not follow from them. */
@@ -106,19 +140,7 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
       modified.findAnew(object);
     },
 
-    /** Folds everything of an object from its changes. Device-local fields stay. Nothing is told. */
-    rebuildObject(object: ObjectEntry): void {
-      store.dirtyRows.dropOfObject(object.no);
-      for (const key of rows.rowsOfObject(object.no, object.idText)) {
-        rows.dropCheckpoints(key.no);
-        rows.reset(key.no);
-        if (key.state === ROW_LIVE) rows.addLive(key.collectionId, -1);
-      }
-      modified.clear(object);
-      for (const stored of changes.ofObject(object.no)) {
-        if (stored.datasetNo !== 0) foldChange(reader.inputOf(stored, object));
-      }
-    },
+    rebuildObject,
 
     /**
      * Puts a tombstone in the place of an object's row in the collection of all objects. It follows from the root and the

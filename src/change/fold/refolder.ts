@@ -39,6 +39,8 @@ interface RefolderDeps {
   /** A turn folds rows anew for so long, but for the change it is at. */
   sliceMs: number;
   batch: OpenBatch;
+  /** What is noted of a row that is to be folded anew was damaged on the disk: all that it may be about is folded anew. */
+  onDamaged(dirty: DirtyRow): void;
   /** A row was folded without what is stamped on it apart. */
   onRefolded(object: ObjectEntry, dataset: string): void;
 }
@@ -56,8 +58,9 @@ interface Progress {
  */
 export type Refolder = ReturnType<typeof createRefolder>;
 
-export function createRefolder({ store, objects, writer, opened, sliceMs, batch, onRefolded }: RefolderDeps) {
+export function createRefolder({ store, objects, writer, opened, sliceMs, batch, ...deps }: RefolderDeps) {
   const { changes, rows, dirtyRows } = store;
+  const { onRefolded } = deps;
   /** False only when there is surely none. */
   let mayBeDirty = dirtyRows.any();
   /** Ops of the rows that were marked since the last slice. */
@@ -112,10 +115,11 @@ export function createRefolder({ store, objects, writer, opened, sliceMs, batch,
   };
 
   /** How far a row got is kept, and what was kept of that before is not. */
-  const pause = ({ row, from }: DirtyRow, { state, at, ops }: Progress): void => {
+  const pause = (dirty: DirtyRow, { state, at, ops }: Progress): void => {
+    const { row, from } = dirty;
     if (isBehindOne(from)) rows.dropCheckpoint(row, oneBefore(from));
     writer.addCheckpoint(row, state, at, ops);
-    dirtyRows.moveOn(row, behind(at));
+    dirtyRows.moveOn(dirty, behind(at));
   };
 
   /**
@@ -124,6 +128,10 @@ export function createRefolder({ store, objects, writer, opened, sliceMs, batch,
    * and is left as it stands.
    */
   const refold = (dirty: DirtyRow, goesOn: (openedBytes: number) => boolean): void => {
+    if (!dirty.isSound) {
+      deps.onDamaged(dirty);
+      return;
+    }
     const { row: no, from, to } = dirty;
     const row = rows.byNo(no);
     const object = objects.byNo(dirty.objectNo);

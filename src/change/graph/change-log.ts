@@ -71,10 +71,10 @@ export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
       const modified = object.modified;
       scope.onRollback(() => objects.setModified(object, modified));
       if (change.seq > writer.seq) {
-        const { seq, last, lamport, aclPos } = writer;
-        Object.assign(writer, { seq: change.seq, last: change.id, lamport: change.lamport, aclPos: change.aclPos });
+        const { seq, last, lamport } = writer;
+        Object.assign(writer, { seq: change.seq, last: change.id, lamport: change.lamport });
         dirtyWriters.add(writer);
-        scope.onRollback(() => Object.assign(writer, { seq, last, lamport, aclPos }));
+        scope.onRollback(() => Object.assign(writer, { seq, last, lamport }));
       }
       return no;
     },

@@ -3,6 +3,7 @@ import { cidFromDigest } from "../../crypto/cid.ts";
 import { CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
 import { BODIES_GIVEN_UP } from "../../store/pending-body-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import { isGenuine } from "../codec/change-codec.ts";
 import { changeIdOf, kindOf, LOST_BYTES } from "../codec/change-stub.ts";
 import type { OnRepair } from "../ports.ts";
 import type { ObjectCache } from "./object-cache.ts";
@@ -12,7 +13,7 @@ export type DamagedChanges = ReturnType<typeof createDamagedChanges>;
 
 export function createDamagedChanges(deps: {
   store: Pick<SpaceStore, "db" | "changes" | "pendingBodies" | "history" | "putMeta">;
-  objects: Pick<ObjectCache, "byNo" | "rootOf">;
+  objects: Pick<ObjectCache, "byNo" | "rootOf" | "forget">;
   onRepair: OnRepair;
   /** A body of this object is missed from now on. */
   onMissed(object: string): void;
@@ -29,6 +30,20 @@ export function createDamagedChanges(deps: {
     return root && equalBytes(changeIdOf(root), id) ? root : undefined;
   };
 
+  /** Bytes that their author signed are what they were: what was changed is the id beside them. Answers whether it is right again. */
+  const renamed = ({ no, objectNo, bytes }: StoredChange): boolean => {
+    if (bytes.length === 0 || !isGenuine(bytes)) return false;
+    const id = changeIdOf(bytes);
+    const object = objects.byNo(objectNo);
+    if (changes.byId(id) || object?.headsDirty || object?.modifiedDirty) return false;
+    changes.setId(no, id);
+    if (object) objects.forget(object);
+    onRepair("the id of a change was damaged on the disk: it was taken from its bytes again", {
+      change: cidFromDigest(id),
+    });
+    return true;
+  };
+
   return {
     isSound,
     /**
@@ -36,7 +51,7 @@ export function createDamagedChanges(deps: {
      * missed: whoever has it is asked for it. Answers whether it was.
      */
     setAside(stored: StoredChange): boolean {
-      if (isSound(stored)) return false;
+      if (isSound(stored) || renamed(stored)) return false;
       const { no, objectNo, id, lamport } = stored;
       const root = rootAgain(stored);
       db.transaction(() => {

@@ -78,7 +78,8 @@ export async function recordAt(
 ): Promise<RecordState> {
   await reading.breathe();
   const outside = firstOutside(store, past, row.no);
-  const unfolded = store.dirtyRows.of(row.no)?.from;
+  const dirty = store.dirtyRows.of(row.no);
+  const unfolded = dirty && (dirty.isSound ? dirty.from : { lamport: 0 });
   if (outside === undefined && !unfolded) return currentState(store, row.no);
   // Nothing before what is outside, and nothing beside it either.
   if (outside && !outside.touched && outside.lamport > past.topLamport) return ABSENT;

@@ -110,6 +110,7 @@ function openSpaceChecks(
     checkIndex: search.check,
     account: stores.account,
     readers: stores.readers,
+    repairs: stores.repairs,
     clock,
     log: log.child({ room: "storage" }),
   });

@@ -90,7 +90,7 @@ async function bootUpon(stores: Stores, events: SpaceEvents, options: BootOption
 
 /** Builds the engine as the routes see it, without its beginning and end. */
 function engineOf(
-  { opened, bus, sync, files, services, events }: BootParts,
+  { stores, opened, bus, sync, files, services, events }: BootParts,
   { push, search, runtime }: Workers,
 ): Omit<Engine, "bootstrapping" | "close"> {
   const { account, spaces, tech, devices, identities } = opened;
@@ -105,6 +105,7 @@ function engineOf(
     spaceEvents: events,
     processes: bus.processes,
     sync,
+    repairs: (spaceId) => stores.repairs.of(spaceId as SpaceId),
     runtime,
     fileCache: files.cache,
     search,

@@ -16,12 +16,14 @@ import { type AccountStore, openAccountStore } from "../../store/account-store.t
 import { openingPatiently } from "../../store/locked-database.ts";
 import { createWalCheckpointer } from "../../store/wal-checkpointer.ts";
 import { endsWithItsRoot } from "../built-in-datasets.ts";
+import { createRepairLog, type RepairLog } from "../repair-log.ts";
 
 /** What is on the disk, and the threads that work on it. */
 export interface Stores {
   readonly paths: SpacePaths;
   readonly account: AccountStore;
   readonly readers: ReaderPool;
+  readonly repairs: RepairLog;
   readonly historyMemory: HistoryMemory;
   /** Returns the schema of an open space. */
   schemaOf(spaceId: SpaceId): Schema;
@@ -55,6 +57,7 @@ export async function openStores(deps: {
     }),
   );
   const readers = createReaderPool();
+  const repairs = createRepairLog({ account, clock, log });
   const checker = createChangeChecker((err) =>
     log.warn("a thread that verifies changes was lost; they are verified without it for a while", { err }),
   );
@@ -70,6 +73,7 @@ export async function openStores(deps: {
     paths,
     account,
     readers,
+    repairs,
     historyMemory: createHistoryMemory(),
     schemaOf(spaceId) {
       const schema = schemas.get(spaceId);
@@ -85,7 +89,7 @@ export async function openStores(deps: {
           checker,
           walCopying,
           onFailure: (err) => log.error("a commit failed", { err, spaceId }),
-          onRepair: (what, facts) => log.warn(what, { ...facts, spaceId }),
+          onRepair: (what, facts) => repairs.note(spaceId, what, facts),
           registry: (engine): RulesRegistry => {
             const schema = createSchema({ engine, builtIns, endsWithItsRoot });
             schemas.set(spaceId, schema);
@@ -101,6 +105,7 @@ export async function openStores(deps: {
       readers.close();
       checker.close();
       checkpointer.close();
+      repairs.close();
       await account.close();
     },
   };

@@ -8,10 +8,13 @@ export const debugRoutes: Route[] = [
     path: "/v1/spaces/:spaceId/debug",
     id: "debugSpace",
     tag: "Debug",
-    summary: "What rounds with each peer have brought since the start",
+    summary: "What rounds with each peer have brought since the start, and what the disk has changed",
     description: "Diagnostic and not stable. The network is the peer `network`.",
     responses: { 200: { description: "The counters", schema: SpaceDebug } },
-    handler: async ({ engine, params }) => engine.sync.debug(params.spaceId),
+    handler: async ({ engine, params }) => ({
+      ...(await engine.sync.debug(params.spaceId)),
+      repairs: engine.repairs(params.spaceId),
+    }),
   }),
   route({
     method: "GET",

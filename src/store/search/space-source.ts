@@ -4,7 +4,7 @@
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { StoredFileError } from "../../protocol/storage-fault.ts";
 import { isDamage, openReader } from "../database.ts";
-import { docSumOf } from "../row-sums.ts";
+import { isDocSound } from "../row-sums.ts";
 
 export interface LogEntry {
   readonly seq: number;
@@ -46,7 +46,7 @@ interface RawRow extends SourceRow {
 function soundRow(row: RawRow | null): SourceRow | undefined {
   if (!row) return undefined;
   const { doc_sum, ...rest } = row;
-  return rest.doc === null || docSumOf(rest.doc) === doc_sum ? rest : { ...rest, doc: null };
+  return isDocSound({ doc: rest.doc, doc_sum }) || rest.doc === null ? rest : { ...rest, doc: null };
 }
 
 export type SpaceSource = ReturnType<typeof openSpaceSource>;
@@ -98,8 +98,7 @@ export function openSpaceSource(path: string) {
       if (!found) return undefined;
       return { no, object: cidFromDigest(found.id), dataset: found.dataset, deleted: found.deleted === 1 };
     },
-    docsOf: (no: number): string[] =>
-      docs.all(no).flatMap(({ doc, doc_sum }) => (docSumOf(doc) === doc_sum ? [doc] : [])),
+    docsOf: (no: number): string[] => docs.all(no).flatMap((row) => (isDocSound(row) ? [row.doc] : [])),
     /** Live rows with smaller numbers, newest first. */
     rowsBelow: (no: number, limit: number): SourceRow[] => below.all(no, limit).flatMap((row) => soundRow(row) ?? []),
     /** Collections of a dataset with smaller numbers, newest first. */

@@ -130,6 +130,47 @@ describe("in a file", () => {
   afterAll(() => directory[Symbol.dispose]());
   contract(() => createSqliteState(join(directory.path, "push-node.db")));
 
+  const harmed = async (name: string, sql: readonly string[]) => {
+    const path = join(directory.path, name);
+    const before = await createSqliteState(path);
+    const secret = Buffer.from(await before.secret());
+    await before.putDevice(device(ONE, "phone", "t1"));
+    await before.addTopics(ONE, "key", ["chat"]);
+    await before.accept("sent", 1_000, [delivery("a1", 10), delivery("a2", 20)]);
+    await before.close();
+    using db = new Database(path);
+    const triggers = db
+      .query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+      .all();
+    for (const { name: trigger } of triggers) db.run(`DROP TRIGGER ${trigger}`);
+    for (const one of sql) db.run(one);
+    for (const trigger of triggers) db.run(trigger.sql);
+    return { path, secret };
+  };
+
+  rule("[STORE-5] its secret and its devices are what they were where the disk changed them", async () => {
+    const { path, secret } = await harmed("harmed.db", [
+      "UPDATE meta SET value = zeroblob(32)",
+      "UPDATE devices SET row = '{', token = CAST(token AS BLOB)",
+    ]);
+    const state = await createSqliteState(path);
+    expect(Buffer.from(await state.secret())).toEqual(secret);
+    expect(await state.devicesOf(ONE)).toEqual([device(ONE, "phone", "t1")]);
+    await state.close();
+  });
+
+  rule("[STORE-3] a delivery that the disk changed is sent to nobody, and the others are", async () => {
+    const { path } = await harmed("deliveries.db", [
+      `UPDATE deliveries SET row = replace(row, '"id"', '"ix') WHERE id = 'a1'`,
+      "UPDATE spent SET until_ms = CAST(until_ms AS TEXT)",
+    ]);
+    const state = await createSqliteState(path);
+    expect((await state.takeDue(100, 10, 1_000)).map(({ id }) => id)).toEqual(["a2"]);
+    expect(await state.pending()).toBe(1);
+    await state.sweep(10_000);
+    await state.close();
+  });
+
   rule(
     "[STORE-4] while another program has it locked the node goes on; what was to be written is written then",
     async () => {
