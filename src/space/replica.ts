@@ -99,6 +99,8 @@ export interface RemoteState {
  * synced: what is named here is asked back first.
  */
 export interface Claim {
+  /** Whether it may claim to keep more, which is seen once this is accepted. */
+  readonly isPart: boolean;
   /** Some of the changes: all of a few; of many a few at random, the newest among them. */
   readonly changeIds: readonly Uint8Array[];
   /** Consecutive records of the ACL log, the first of them at `from`. */

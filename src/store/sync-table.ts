@@ -42,7 +42,12 @@ interface ObjectCount {
 export interface Reach {
   readonly upto: number;
   readonly again: readonly number[];
+  /** Whether more was not looked at. */
+  readonly isPart: boolean;
 }
+
+/** So many places are looked at for one reach, so that a turn is not long. */
+const REACH_PLACES = 4_000;
 
 export const REPLICA_TARGETS: readonly ReplicaTarget[] = ["network", "peer"];
 
@@ -231,14 +236,17 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     reachOf(target: ReplicaTarget, covers: (writer: number, seq: number) => boolean): Reach {
       const mark = markOf(target);
       const again = behind.all(target, mark).flatMap(({ no, writer, seq }) => (covers(writer, seq) ? [no] : []));
-      for (let upto = mark; ; ) {
+      let upto = mark;
+      for (let looked = 0; looked < REACH_PLACES; ) {
         const page = places.all(upto, 1000);
         for (const { no, writer, seq } of page) {
-          if (writer !== 0 && !covers(writer, seq)) return { upto, again };
+          if (writer !== 0 && !covers(writer, seq)) return { upto, again, isPart: false };
           upto = no;
         }
-        if (page.length < 1000) return { upto, again };
+        if (page.length < 1000) return { upto, again, isPart: false };
+        looked += page.length;
       }
+      return { upto, again, isPart: true };
     },
     markOf,
     /** Whether the target is known to have everything that is stored here. */
@@ -247,7 +255,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       return mark >= newestNo() && behind.get(target, mark) === null;
     },
     /** Moves the mark of a target that turned out to have changes that far. */
-    advance(target: ReplicaTarget, { upto, again }: Reach): void {
+    advance(target: ReplicaTarget, { upto, again }: Pick<Reach, "upto" | "again">): void {
       confirmed++;
       for (const no of again) dropException.run(target, no);
       const mark = markOf(target);

@@ -49,7 +49,7 @@ export function createOpenBatch() {
       if (object !== undefined) current.objects.add(object);
       current.localChanges++;
     },
-    /** What is stored of an object changed without a change: others are to be asked for it. */
+    /** Heads of an object moved, or what is stored of it changed: others are to be given it, or asked for it. */
     noteObject: (object: string): void => void current.objects.add(object),
     /** Answers how to forget what was touched from now on: for a write that is rolled back. */
     place(): () => void {

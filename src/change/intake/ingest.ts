@@ -40,7 +40,7 @@ interface IngestDeps {
   spaceId: SpaceId;
   store: SpaceStore;
   unblocked: Unblocked;
-  batch: Pick<OpenBatch, "judgeAnew">;
+  batch: Pick<OpenBatch, "judgeAnew" | "noteObject">;
   deletions: Pick<ObjectDeletions, "apply">;
   log: ChangeLog;
   objects: ObjectCache;
@@ -154,6 +154,8 @@ export function createIngest(deps: IngestDeps) {
     deps.deletions.apply(created); // it may be in the deletion log already
     parked.drop(id);
     noteDecisive(change);
+    // It touches no record, and others may have to be given it all the same.
+    if (place.counts) deps.batch.noteObject(created.idText);
     return { kind: "stored", counts: place.counts };
   };
 
@@ -187,6 +189,7 @@ export function createIngest(deps: IngestDeps) {
     else projection.notePendingBody(folding, parents, object);
     parked.drop(id);
     noteDecisive(change);
+    if (counts) deps.batch.noteObject(object.idText);
     if (!("broken" in content)) return { kind: "stored", counts };
     // It is in the graph, since stubs are, and does nothing on any device. Debug shows it.
     quarantine(id, content.broken, bytes);

@@ -53,7 +53,7 @@ function claimOf(
   const { store } = space.engine;
   const { sync } = store;
   const mark = sync.markOf("peer");
-  const reach = unkept.changes ? sync.reachOf("peer", coverage(space, state.vector)) : { upto: mark, again: [] };
+  const reach = unkept.changes ? sync.reachOf("peer", coverage(space, state.vector)) : { upto: mark, again: [], isPart: false };
   const doubtsBefore = sync.doubts();
   const log = space.acl.records();
   // A replica that has a record of the log has all records before it.
@@ -64,6 +64,7 @@ function claimOf(
   const isNothing = reach.upto <= mark && reach.again.length + records.length + pending.length === 0;
   if (isNothing) return undefined;
   return {
+    isPart: reach.isPart,
     changeIds: sampleOf(space, mark, reach),
     from,
     records: records.map(({ bytes }) => bytes),

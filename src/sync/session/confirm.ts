@@ -11,12 +11,18 @@ import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
  * Throws a SessionFault if it does not give back what it claims to have.
  */
 export async function confirm(remote: RemoteReplica, replica: Replica, state: WholeState): Promise<boolean> {
-  const claim = state.content ? replica.claimOf(state) : undefined;
-  if (!claim) return true;
-  if (await givesBack(remote, replica, claim)) {
+  for (let isPart = state.content; isPart; ) {
+    const claim = replica.claimOf(state);
+    if (!claim) return true;
+    if (!(await givesBack(remote, replica, claim))) return isStillHeld(remote, replica);
     await claim.accept();
-    return true;
+    ({ isPart } = claim);
   }
+  return true;
+}
+
+/** For what it did not give back. */
+async function isStillHeld(remote: RemoteReplica, replica: Replica): Promise<boolean> {
   // Between two answers the space may have ended there, or may no longer be given to us.
   const now = await askState(remote, replica);
   if (now.known && now.content) throw new SessionFault("the peer does not give back what it claims to have");
