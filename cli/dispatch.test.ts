@@ -8,7 +8,7 @@ import { flagsOf } from "./parse/global-flags.ts";
 const server = fakeServer(() => Response.json({ ok: true }));
 afterAll(() => server[Symbol.dispose]());
 
-describe("[cli] words that mean nothing are refused with what was probably meant", () => {
+describe("[CLI-2] words that mean nothing are refused with what was probably meant", () => {
   test.each([
     ["spcae", 'unknown command "spcae"; did you mean space?; svc has init'],
     ["devices lst", 'unknown command "lst"; did you mean list?; svc devices has'],
@@ -27,7 +27,7 @@ describe("[cli] words that mean nothing are refused with what was probably meant
   });
 });
 
-describe("[cli] --version, -v and help", () => {
+describe("[SRV-8] --version, -v and help", () => {
   test.each(["--version", "-v"])("svc %s is svc version", async (flag) => {
     expect(await runCli([flag])).toEqual(await runCli(["version"]));
     expect((await runCli([flag])).stdout).toMatch(/svc v\d+\.\d+\.\d+/);
@@ -40,7 +40,7 @@ describe("[cli] --version, -v and help", () => {
   });
 });
 
-describe("[cli] help shows what applies and nothing else", () => {
+describe("[CLI-2] help shows what applies and nothing else", () => {
   const helpOf = async (line: string) => (await runCli([...line.split(" "), "--help"])).stdout;
 
   test("commands come in sections", async () => {
@@ -94,7 +94,7 @@ function shellTokens(line: string): string[] {
   return redirect < 0 ? tokens : tokens.slice(0, redirect);
 }
 
-test.each(examples)("[cli] the example `svc %s` is a command line that svc takes", async (line) => {
+test.each(examples)("[CLI-2] the example `svc %s` is a command line that svc takes", async (line) => {
   const { leaf, rest } = await leafOf(shellTokens(line));
   const { textsByFlag, words } = parseTokens(rest, flagsOf(leaf));
   nameWords(words, leaf.args);
@@ -104,7 +104,7 @@ test.each(examples)("[cli] the example `svc %s` is a command line that svc takes
   }
 });
 
-test("[cli] every command that takes JSON in a flag has an example of it", () => {
+test("[CLI-2] every command that takes JSON in a flag has an example of it", () => {
   const lacking = leaves.filter(([, leaf]) => {
     const takesJson = Object.values(leaf.flags).some(({ kind }) => kind === "json");
     return takesJson && leaf.examples.length === 0;
@@ -112,7 +112,7 @@ test("[cli] every command that takes JSON in a flag has an example of it", () =>
   expect(lacking.map(([words]) => words)).toEqual([]);
 });
 
-describe("[cli] auth login", () => {
+describe("[ACC-4] auth login", () => {
   test("that makes an account says so on stderr, and what to do with the phrase", async () => {
     using made = fakeServer(() => Response.json({ accountId: "A1", created: true, mnemonic: "twelve words" }));
     const { exitCode, stdout, stderr } = await runCli(["auth", "login", "--addr", made.addr]);
@@ -128,7 +128,7 @@ describe("[cli] auth login", () => {
   });
 });
 
-describe("[cli] upsert", () => {
+describe("[CLI-5] upsert", () => {
   /** Creates the records with an even number and refuses the others. */
   const answering = (refuse: (id: string) => boolean) =>
     fakeServer(({ body }) => {

@@ -1,8 +1,9 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { until } from "../test/support/server/client.ts";
 import {
   envelope,
   fakeServer,
@@ -234,8 +235,7 @@ describe("files", () => {
     const half = createServer((socket: Socket) => {
       socket.on("error", () => undefined);
       socket.on("data", () => {
-        socket.write("HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 100\r\n\r\nhalf");
-        setTimeout(() => socket.destroy(), 20);
+        socket.end("HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 100\r\n\r\nhalf");
       });
     }).listen(0, "127.0.0.1");
     await new Promise((resolve) => half.on("listening", resolve));
@@ -259,7 +259,8 @@ describe("files", () => {
       socket.on("data", () => {
         socket.write(`HTTP/1.1 200 OK\r\nETag: "tag1"\r\nContent-Length: ${bytes.length}\r\n\r\n`);
         socket.write(bytes.subarray(0, 40_000));
-        setTimeout(() => socket.destroy(), 50);
+        const kept = () => existsSync(`${path}.part-tag1`) && statSync(`${path}.part-tag1`).size === 40_000;
+        void until(kept, "the bytes to be on the disk").finally(() => socket.destroy());
       });
     }).listen(0, "127.0.0.1");
     await new Promise((resolve) => breakOff.on("listening", resolve));

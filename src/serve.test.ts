@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { until } from "../test/support/server/client.ts";
 import { initAccount } from "./engine/account/account-init.ts";
 import type { BootEngine } from "./engine/boot/boot-engine.ts";
 import type { Engine } from "./engine/engine.ts";
@@ -119,15 +120,14 @@ test("[SRV-4] a request that is still arriving is answered before the end", asyn
   socket.setEncoding("utf8").on("data", (chunk: string) => chunks.push(chunk));
   const ended = new Promise<void>((resolve) => socket.once("close", () => resolve()));
   socket.write(
-    `POST /v1/auth HTTP/1.1\r\nHost: ${server.address}\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n`,
+    `POST /v1/auth HTTP/1.1\r\nHost: ${server.address}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 12\r\n\r\n`,
   );
-  await Bun.sleep(50);
+  await until(() => chunks.join("").includes("100 Continue"), "the head to arrive");
   const stopping = server.stop();
-  await Bun.sleep(50);
   socket.write('{"index": 1}');
   await ended;
   await stopping;
-  expect(chunks.join("")).toStartWith("HTTP/1.1 400 ");
+  expect(chunks.join("")).toContain("\r\n\r\nHTTP/1.1 400 ");
 });
 
 test("[SRV-13] /ui is served with a policy; off when disabled or embedded", async () => {

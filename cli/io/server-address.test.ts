@@ -22,7 +22,7 @@ function inHome(listen: string | undefined, args: string[], env: Record<string, 
   return { file, ran: spawnCli(args, { env: { ...scrubbed, HOME: home, ...env } }) };
 }
 
-test("[cli] the target is where the configuration says that the server listens", async () => {
+test("[CLI-3] the target is where the configuration says that the server listens", async () => {
   expect(await inHome(server.addr, ["status"]).ran).toMatchObject({ exitCode: 0, stderr: "" });
   expect(await inHome(undefined, ["status"], { SVC_LISTEN_ADDR: server.addr }).ran).toMatchObject({ exitCode: 0 });
   // The environment takes precedence over the file, and a flag over both.
@@ -31,7 +31,7 @@ test("[cli] the target is where the configuration says that the server listens",
   expect(await flag.ran).toMatchObject({ exitCode: 0 });
 });
 
-test("[cli] an unreachable one says which setting it came from", async () => {
+test("[CLI-3] an unreachable one says which setting it came from", async () => {
   const { file, ran } = inHome("127.0.0.1:1", ["status"]);
   expect(await ran).toEqual({
     exitCode: 3,
@@ -42,14 +42,14 @@ test("[cli] an unreachable one says which setting it came from", async () => {
   expect((await byVariable.ran).stderr).toContain("at 127.0.0.1:1, from listen.addr (SVC_LISTEN_ADDR)");
 });
 
-test("[cli] no command is advised that would be refused", async () => {
+test("[CLI-2] no command is advised that would be refused", async () => {
   const { stderr } = await inHome(undefined, ["status", "--addr", "10.255.255.1:7001", "--timeout", "200ms"]).ran;
   expect(stderr).not.toContain("svc run --addr");
   const named = await inHome(undefined, ["status", "--addr", "nowhere.invalid:7001"]).ran;
   expect(named.stderr).toContain("a server listens on its own machine alone");
 });
 
-test("[cli] trigger and program ask the server for its control API, or call one at whose address it is", async () => {
+test("[CLI-3] trigger and program ask the server for its control API, or call one at whose address it is", async () => {
   const paths: string[] = [];
   const noting =
     (name: string, answers: Record<string, unknown>) =>
@@ -78,14 +78,14 @@ test("[cli] trigger and program ask the server for its control API, or call one 
   expect(none).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("turned off (runtime.enabled)") });
 });
 
-test("[cli] what the server would refuse is refused, and a free port cannot be called", async () => {
+test("[CLI-3] what the server would refuse is refused, and a free port cannot be called", async () => {
   const bad = await inHome("example.com:1", ["status"]).ran;
   expect(bad).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("listen.addr must be a loopback address") });
   const free = await inHome("127.0.0.1:0", ["status"]).ran;
   expect(free).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("--addr names the one it took") });
 });
 
-test("[cli] without any setting it is 127.0.0.1:7001", async () => {
+test("[CLI-3] without any setting it is 127.0.0.1:7001", async () => {
   const { stderr } = await inHome(undefined, ["status", "--verbose", "--timeout", "1ms"]).ran;
   expect(stderr).toContain("> GET http://127.0.0.1:7001/v1/health\n");
 });

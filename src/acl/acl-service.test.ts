@@ -42,7 +42,7 @@ const signedChanges = (device: Device) =>
   });
 
 describe("membership", () => {
-  test("[acl] who is added reads everything, before and after, and after a restart", () =>
+  test("[ACL-14] who is added reads everything, before and after, and after a restart", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       await owner.write("a", "before");
@@ -102,7 +102,7 @@ describe("membership", () => {
       expect(owner.space.engine.store.unnotified.all()).toEqual([]);
     }));
 
-  test("[acl] content that came before its key waits, and opens in the same moment as the key comes", () =>
+  test("[CHANGE-5] content that came before its key waits, and opens in the same moment as the key comes", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       await owner.write("a", "sealed");
@@ -116,7 +116,7 @@ describe("membership", () => {
       expect(member.space.engine.store.parked.usage().count).toBe(0);
     }));
 
-  test("[acl] who is removed opens nothing written since, keeps what it had, and what it writes on counts nowhere", () =>
+  test("[ACL-14] who is removed opens nothing written since, keeps what it had, and what it writes on counts nowhere", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const account = createAccount();
@@ -156,7 +156,7 @@ describe("membership", () => {
       expect(await late.rows()).toEqual(await owner.rows());
     }));
 
-  test("[acl] re-adding a removed member keeps its old changes, and does not bring back what was cut", () =>
+  test("[ACL-14] re-adding a removed member keeps its old changes, and does not bring back what was cut", () =>
     withDevices(async (devices) => {
       const { owner, account, member } = await openPair(devices);
       await member.write("a", "old");
@@ -175,7 +175,7 @@ describe("membership", () => {
       expect(await member.rows()).toEqual(await owner.rows());
     }));
 
-  test("[acl] a demoted writer reads on and writes no more", () =>
+  test("[ACL-14] a demoted writer reads on and writes no more", () =>
     withDevices(async (devices) => {
       const { owner, account, member } = await openPair(devices);
       await member.write("a", "in time");
@@ -191,7 +191,7 @@ describe("membership", () => {
       expect(keyIds(owner)).toHaveLength(1);
     }));
 
-  test("[acl] who leaves may no longer write at once; an owner's device completes it with a new key", () =>
+  test("[ACL-14] who leaves may no longer write at once; an owner's device completes it with a new key", () =>
     withDevices(async (devices) => {
       const { owner, account, member } = await openPair(devices);
       const left = member.space.aclService.draft(leaveSpace)!;
@@ -206,7 +206,7 @@ describe("membership", () => {
       expect(member.space.keys.current()).toBeUndefined();
     }));
 
-  test("[acl] an open invite is joined without anybody's help, and removing who came by it ends it", () =>
+  test("[ACL-17] an open invite is joined without anybody's help, and removing who came by it ends it", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       await owner.write("a", "for guests of honour");
@@ -227,7 +227,7 @@ describe("membership", () => {
       expect([...readKeyHolders(owner.space.acl.state).keys()]).toEqual([bytesToHex(devices.owner.signer.publicKey)]);
     }));
 
-  test("[acl] stopping to share drops everybody, and does nothing where nobody is", () =>
+  test("[ACL-14] stopping to share drops everybody, and does nothing where nobody is", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       expect(await owner.space.aclService.act(stopSharing)).toBeUndefined();
@@ -247,7 +247,7 @@ describe("membership", () => {
 });
 
 describe("proposals", () => {
-  test("[acl] without a network only the owner extends the chain; what others ask for its device carries out", () =>
+  test("[ACL-15] without a network only the owner extends the chain; what others ask for its device carries out", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [adminAccount, joinerAccount] = [createAccount(), createAccount()];
@@ -280,7 +280,7 @@ describe("proposals", () => {
       expect(await owner.values()).toEqual({ a: "hello", b: "from the joiner" });
     }));
 
-  test("[acl] two admins who act at once end with one roster", () =>
+  test("[ACL-11] two admins who act at once end with one roster", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [a, b, x] = [createAccount(), createAccount(), createAccount()];
@@ -297,7 +297,7 @@ describe("proposals", () => {
       expect(owner.space.acl.alarms.list()).toEqual([]);
     }));
 
-  test("[acl] what its author may no longer do when the owner's device meets it is forgotten", () =>
+  test("[ACL-15] what its author may no longer do when the owner's device meets it is forgotten", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [a, x] = [createAccount(), createAccount()];

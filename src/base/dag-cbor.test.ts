@@ -27,7 +27,7 @@ function toReference(input: CborValue): unknown {
   return Object.fromEntries(Object.entries(input).map(([key, item]) => [key, toReference(item)]));
 }
 
-test("[dag-cbor] the bytes are those of the reference implementation, and read back as the value", () => {
+test("[CHANGE-1] the bytes are those of the reference implementation, and read back as the value", () => {
   fc.assert(
     fc.property(value, (input) => {
       const bytes = encodeCbor(input);
@@ -40,13 +40,13 @@ test("[dag-cbor] the bytes are those of the reference implementation, and read b
   );
 });
 
-test("[dag-cbor] a map of ordered keys is the map's canonical encoding", () => {
+test("[CHANGE-1] a map of ordered keys is the map's canonical encoding", () => {
   const map = { v: 1, acl: null, seq: 2, kind: "root", lamport: 9, parents: [] };
   const keys = ["v", "acl", "seq", "kind", "lamport", "parents"];
   expect(encodeOrderedMap(keys, [1, null, 2, "root", 9, []])).toEqual(encodeCbor(map));
 });
 
-test("[dag-cbor] whatever is accepted re-encodes to the very bytes", () => {
+test("[CHANGE-1] whatever is accepted re-encodes to the very bytes", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 64 }), (bytes) => {
       let read: CborValue;
@@ -74,6 +74,6 @@ test.each([
   ["trailing bytes", "0101"],
   ["text that is no UTF-8", "61ff"],
   ["an array longer than the bytes", "9a7fffffff"],
-])("[dag-cbor] refused: %s", (_name, hex) => {
+])("[CHANGE-1] refused: %s", (_name, hex) => {
   expect(() => decodeCbor(Buffer.from(hex, "hex"))).toThrow(RangeError);
 });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { scratchDir } from "../../test/support/scratch.ts";
 import { makeDurableDirectory } from "./durable-directory.ts";
 
-test("[store] a directory is made with those above it, for its owner alone, and once", () => {
+test("[STORE-7] a directory is made with those above it, for its owner alone, and once", () => {
   using dir = scratchDir("svc-directory");
   const path = join(dir.path, "a", "b", "c");
   expect(makeDurableDirectory(path)).toBe(true);

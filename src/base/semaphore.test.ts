@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createSemaphore } from "./semaphore.ts";
 
-test("[turns] so many run at once, the rest in the order they came, and a failure passes its place on", async () => {
+test("so many run at once, the rest in the order they came, and a failure passes its place on", async () => {
   const inTurn = createSemaphore(2);
   const begun: number[] = [];
   const gates = Array.from({ length: 5 }, () => Promise.withResolvers<number>());

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createWeightedCache } from "./weighted-cache.ts";
 
-test("[weighted-cache] what was used longest ago gives way first", () => {
+test("what was used longest ago gives way first", () => {
   const cache = createWeightedCache<number>(10);
   cache.keep("a", 1, 4);
   cache.keep("b", 2, 4);
@@ -10,7 +10,7 @@ test("[weighted-cache] what was used longest ago gives way first", () => {
   expect([cache.get("a"), cache.get("b"), cache.get("c")]).toEqual([1, undefined, 3]);
 });
 
-test("[weighted-cache] a value heavier than the limit stays until the next", () => {
+test("a value heavier than the limit stays until the next", () => {
   const cache = createWeightedCache<number>(10);
   cache.keep("a", 1, 4);
   cache.keep("heavy", 2, 100);
@@ -19,7 +19,7 @@ test("[weighted-cache] a value heavier than the limit stays until the next", () 
   expect([cache.get("heavy"), cache.get("b")]).toEqual([undefined, 3]);
 });
 
-test("[weighted-cache] a key kept again weighs what it weighs now", () => {
+test("a key kept again weighs what it weighs now", () => {
   const cache = createWeightedCache<number>(10);
   cache.keep("a", 1, 9);
   cache.keep("a", 2, 1);
@@ -27,7 +27,7 @@ test("[weighted-cache] a key kept again weighs what it weighs now", () => {
   expect([cache.get("a"), cache.get("b")]).toEqual([2, 3]);
 });
 
-test("[weighted-cache] a prefix is dropped with its weight", () => {
+test("a prefix is dropped with its weight", () => {
   const cache = createWeightedCache<number>(10);
   cache.keep("1/a", 1, 5);
   cache.keep("2/a", 2, 5);

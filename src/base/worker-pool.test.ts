@@ -32,7 +32,7 @@ function createPool(size = 1, deadlineMs = 30_000): Pool {
 /** `expect(…).rejects` would hold the loop that the worker's answer comes through. */
 const faultOf = (run: Promise<unknown>): Promise<unknown> => run.then(() => undefined).catch((error: unknown) => error);
 
-test("[workers] requests are answered in their order by no more threads than allowed", async () => {
+test("requests are answered in their order by no more threads than allowed", async () => {
   const workers = createPool(2);
   const many = Array.from({ length: 50 }, (_, n) => `${n}`);
   expect(await Promise.all(many.map((one) => workers.run(one)))).toEqual(many);
@@ -40,7 +40,7 @@ test("[workers] requests are answered in their order by no more threads than all
 });
 
 for (const end of ["throw", "exit"]) {
-  test(`[workers] one that ends (${end}) loses what it was at, and what waited goes to another`, async () => {
+  test(`one that ends (${end}) loses what it was at, and what waited goes to another`, async () => {
     const workers = createPool();
     const [lost, next] = [workers.run(end), workers.run("next")];
     expect(await faultOf(lost)).toBeInstanceOf(WorkerLost);
@@ -49,21 +49,21 @@ for (const end of ["throw", "exit"]) {
   });
 }
 
-test("[workers] one that hangs is given up on, and what waited goes to another", async () => {
+test("one that hangs is given up on, and what waited goes to another", async () => {
   const workers = createPool(1, 1_500);
   const [lost, next] = [workers.run("hang"), workers.run("next")];
   expect(await faultOf(lost)).toBeInstanceOf(WorkerLost);
   expect(await next).toBe("next");
 });
 
-test("[workers] what nobody wants any more when its turn comes is not begun", async () => {
+test("what nobody wants any more when its turn comes is not begun", async () => {
   const workers = createPool();
   const [first, second] = [workers.run("a"), workers.run("b", { isWanted: () => false })];
   expect(await first).toBe("a");
   expect(await faultOf(second)).toBeInstanceOf(WorkerRefused);
 });
 
-test("[workers] closing refuses what runs, what waits and what comes", async () => {
+test("closing refuses what runs, what waits and what comes", async () => {
   const workers = createPool();
   const faults = [workers.run("hang"), workers.run("next")].map(faultOf);
   workers.close();
@@ -71,7 +71,7 @@ test("[workers] closing refuses what runs, what waits and what comes", async () 
   for (const fault of await Promise.all(faults)) expect(fault).toBeInstanceOf(WorkerRefused);
 });
 
-test("[workers] one that does not heed its stop is given up on after the grace, and one that does is kept", async () => {
+test("one that does not heed its stop is given up on after the grace, and one that does is kept", async () => {
   const workers = createPool();
   const stop = new AbortController();
   const heeds = workers.run("fine", { stop: stop.signal });

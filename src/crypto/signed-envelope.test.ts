@@ -18,7 +18,7 @@ const headerBytes = new Uint8Array(encodeCbor(HEADER));
 /** Lengths around the points where the head of a byte string grows by a byte. */
 const LENGTHS = [0, 1, 23, 24, 255, 256, 65_535, 65_536];
 
-describe("[envelope] what is signed is read back", () => {
+describe("what is signed is read back", () => {
   test("without a body", () => {
     const bytes = signEnvelope("acl", headerBytes, signer);
     expect(bytes).toEqual(new Uint8Array(encodeCbor({ h: HEADER, s: signer.sign("acl", encodeCbor({ h: HEADER })) })));
@@ -52,7 +52,7 @@ describe("[envelope] what is signed is read back", () => {
   });
 });
 
-describe("[envelope] what is none is a RangeError", () => {
+describe("what is none is a RangeError", () => {
   const s = new Uint8Array(64);
   const c = new Uint8Array(32);
   const NOT: [string, CborValue][] = [

@@ -6,7 +6,7 @@ import type { Log } from "../base/log.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { createProfileNews } from "./profile-news.ts";
 
-test("[profile] what is told while a new one is being written down settles nothing: the new one is told after it", async () => {
+test("[SYNC-14] what is told while a new one is being written down settles nothing: the new one is told after it", async () => {
   const told: (string | undefined)[] = [];
   const notes = new Map<string, Uint8Array>();
   let profile: Profile = { name: "old" };

@@ -20,7 +20,7 @@ export type RepairLog = ReturnType<typeof createRepairLog>;
 
 /**
  * What the disk changed of each space, and what became of it: told in the log and shown to people, over a restart too. Only what
- * was told of in the last moments before a crash stands in the log alone (STORE-6).
+ * was told of in the last moments before a crash stands in the log alone (STORE-10).
  */
 export function createRepairLog({ account, clock, log }: RepairLogDeps) {
   const changed = new Map<SpaceId, SpaceRepairs>();

@@ -7,7 +7,8 @@ import { errorResponse } from "./error-response.ts";
 import type { InnerStreams, OuterStream } from "./inner-streams.ts";
 import { refuseNilId } from "./nil-id.ts";
 import { createQueryReader } from "./query-string.ts";
-import { JsonText, jsonResponse, Reply } from "./reply.ts";
+import { recordsResponse } from "./records-response.ts";
+import { JsonRecords, JsonText, jsonResponse, Reply } from "./reply.ts";
 import { createReplyCheck } from "./reply-check.ts";
 import type { OpenRouteContext, Route, RouteContext } from "./route.ts";
 import { createBodyCheck } from "./schema-check.ts";
@@ -126,6 +127,7 @@ function checkParams(params: Record<string, string | null | undefined>): void {
 function toResponse(result: unknown, status: number): Response {
   if (result instanceof Response) return result;
   if (result instanceof JsonText) return jsonResponse(result.status ?? status, result.text);
+  if (result instanceof JsonRecords) return recordsResponse(status, result);
   if (result instanceof Reply) return toResponse(result.value, result.status);
   if (result === undefined) return new Response(null, { status });
   return jsonResponse(status, JSON.stringify(result));

@@ -1,17 +1,17 @@
 import { svcError } from "../protocol/errors.ts";
+import type { PackedRecords } from "../protocol/packed-records.ts";
 import type { CollectionQueryBody } from "../protocol/record.ts";
-import { type JsonText, jsonText } from "./reply.ts";
+import { JsonRecords } from "./reply.ts";
 
 interface QueryResult {
-  readonly records: readonly string[];
+  readonly records: readonly string[] | PackedRecords;
   readonly total?: number;
   readonly hasNext?: boolean;
 }
 
-/** Joins a query's records as stored text, without parsing them. */
-export function queryReply(result: QueryResult): JsonText {
-  const total = result.total === undefined ? "" : `,"total":${result.total},"hasNext":${result.hasNext}`;
-  return jsonText(`{"records":[${result.records.join(",")}]${total}}`);
+/** A query's records as stored text, without parsing them. */
+export function queryReply({ records, total, hasNext }: QueryResult): JsonRecords {
+  return new JsonRecords(records, total === undefined ? "" : `,"total":${total},"hasNext":${hasNext}`);
 }
 
 /** Refuses an object or a dataset in a query over a collection of its own (QUERY-7). */

@@ -2,7 +2,8 @@ import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { SvcError } from "../protocol/errors.ts";
 import { declaredErrors } from "./declared-errors.ts";
-import { JsonText, Reply } from "./reply.ts";
+import { textOfRecords } from "./records-response.ts";
+import { JsonRecords, JsonText, Reply } from "./reply.ts";
 import type { Route } from "./route.ts";
 import "./schema-formats.ts";
 
@@ -53,6 +54,7 @@ export function createReplyCheck(route: Route): ReplyCheck {
 function unwrap(result: unknown, successStatus: number): { status: number; value: unknown } {
   if (result instanceof Reply) return unwrap(result.value, result.status);
   if (result instanceof JsonText) return { status: result.status ?? successStatus, value: JSON.parse(result.text) };
+  if (result instanceof JsonRecords) return { status: successStatus, value: JSON.parse(textOfRecords(result)) };
   if (result instanceof Response) return { status: result.status, value: undefined };
   return { status: successStatus, value: result };
 }

@@ -1,3 +1,5 @@
+import type { PackedRecords } from "../protocol/packed-records.ts";
+
 /** A value sent with a status other than the route's first success status. */
 export class Reply<T = unknown> {
   readonly status: number;
@@ -17,6 +19,18 @@ export class JsonText {
   constructor(text: string, status?: number) {
     this.text = text;
     this.status = status;
+  }
+}
+
+/** A reply of records as they are stored, `{records, …}`: each is JSON text already, and so is what follows the list. */
+export class JsonRecords {
+  readonly records: readonly string[] | PackedRecords;
+  /** Further fields, each after a comma. */
+  readonly tail: string;
+
+  constructor(records: readonly string[] | PackedRecords, tail: string) {
+    this.records = records;
+    this.tail = tail;
   }
 }
 

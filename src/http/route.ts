@@ -53,7 +53,7 @@ import type { AccountHost } from "../engine/account/account-host.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { InnerStreams, OuterStream } from "./inner-streams.ts";
-import type { JsonText, Reply } from "./reply.ts";
+import type { JsonRecords, JsonText, Reply } from "./reply.ts";
 import type { ServerHandle } from "./server-handle.ts";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -91,9 +91,10 @@ export type ParamsOf<Path extends string> = { readonly [Name in ParamNames<Path>
 type SchemaValue<S> = S extends { schema: infer T extends TSchema } ? Static<T> : never;
 type EmptyValue<S> = S extends { schema: TSchema } ? never : undefined;
 type ReplyValue<R extends Responses> = { [Status in keyof R]: SchemaValue<R[Status]> | EmptyValue<R[Status]> }[keyof R];
+type Written = JsonText | JsonRecords | Response;
 /** What a handler may return: see the head of this file. */
 // biome-ignore lint/suspicious/noConfusingVoidType: an async handler without `return` gives void.
-export type HandlerResult<R extends Responses> = ReplyValue<R> | Reply<ReplyValue<R>> | JsonText | Response | void;
+export type HandlerResult<R extends Responses> = ReplyValue<R> | Reply<ReplyValue<R>> | Written | void;
 
 /** What every handler gets. */
 export interface BaseContext<Params, Query, Body> {

@@ -37,6 +37,8 @@ export const LIMITS = {
   /** Files with fewer bytes are stored in their rows. */
   inlineFileBytes: 4096,
   fileNameBytes: 4096,
+  /** Blocks that one request makes from markdown: they are written together, in one turn of the event loop. */
+  markdownBlocks: 1 << 16,
   /** Edits of one `PATCH markdown`. */
   markdownEdits: 256,
   eventDataBytes: 64 << 10,

@@ -4,7 +4,7 @@ import { REFUSAL_CODES, refusal, refusalText } from "./refusals.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 
-describe("[refusals] words are made of a code and its facts", () => {
+describe("words are made of a code and its facts", () => {
   test("without facts, with them, and with the path that it is about", () => {
     expect(refusalText(refusal("record.deleted"))).toBe("the record is deleted");
     const unknown = refusal("field.unknown", { field: "pears" });
@@ -19,7 +19,7 @@ describe("[refusals] words are made of a code and its facts", () => {
   });
 });
 
-test("[refusals] every code of the table is said somewhere", async () => {
+test("[API-6] every code of the table is said somewhere", async () => {
   const glob = new Bun.Glob("src/**/*.ts");
   let said = "";
   for await (const path of glob.scan({ cwd: ROOT }))

@@ -286,6 +286,9 @@ export const REQUEST_WORDS = {
   "edits.count": `at most ${LIMITS.markdownEdits} edits at once; send the rest in another request`,
   "edits.old_text": "must not be empty; to add text at the end use append",
 
+  "markdown.blocks": ({ blocks, limit }: { blocks: number; limit: number }) =>
+    `The text makes ${blocks} new blocks, and one request at most ${limit}: write its beginning, then append the rest in parts`,
+
   // A write to records
   "write.own_endpoints": "this dataset is written through its own endpoints",
   "write.type_not_carried": "the object does not carry the type that declares this dataset",

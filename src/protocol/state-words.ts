@@ -88,6 +88,8 @@ export const STATE_WORDS = {
   "space.not_here": "The space has not come here yet; retry",
   "file.key_not_here": "The key that the file was sealed under has not arrived yet; retry",
   "file.other_bytes": "The file's row names bytes that are not what it says they are",
+  "search.took_long":
+    "The search took too long and was ended: search for fewer words and shorter phrases, or try again",
   "search.lost_twice": "The process that searches ended, and ended again when it was begun anew: try again",
   "file.spoilt": "What was stored as this file does not open: whoever attached it has to attach it again",
 

@@ -45,6 +45,7 @@ export function createApns(deps: ApnsDeps): Provider {
     createHttp2Line(origin, {
       deadlineMs: deps.deadlineMs ?? SEND_DEADLINE_MS,
       idleMs: deps.sessionIdleMs ?? SESSION_IDLE_MS,
+      clock,
       ...(deps.ca === undefined ? {} : { ca: deps.ca }),
     });
   const lines = { production: lineTo(deps.productionUrl), sandbox: lineTo(deps.sandboxUrl) };

@@ -1,4 +1,5 @@
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from "node:http2";
+import type { Clock } from "../base/clock.ts";
 
 export interface Http2Reply {
   readonly status: number;
@@ -16,6 +17,7 @@ interface LineOptions {
   readonly deadlineMs: number;
   /** A session that was unused for this long is not trusted, because the other side may have dropped it silently. */
   readonly idleMs: number;
+  readonly clock: Clock;
   /** Certificates in addition to the system's, for tests. */
   readonly ca?: string;
 }
@@ -45,7 +47,7 @@ export function createHttp2Line(origin: string, options: LineOptions): Http2Line
     return session;
   };
   const sessionNow = (): ClientHttp2Session => {
-    const nowMs = performance.now();
+    const nowMs = options.clock.nowMs();
     if (current && (current.session.closed || current.session.destroyed)) current = undefined;
     if (current && nowMs - current.usedMs > options.idleMs) {
       const { session } = current;

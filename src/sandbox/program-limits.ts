@@ -12,6 +12,8 @@ export const PROGRAM_LIMITS = {
   callsAtOnce: 64,
   /** Calls in one run. */
   callsPerRun: 10_000,
+  /** Bytes of JSON that a run may give its calls to write: all of it is kept, by everybody in the space. */
+  writtenBytes: 64 << 20,
   /** Characters that a run may write into its log. */
   logChars: 8 << 20,
   /** Runs at the same time. */

@@ -46,7 +46,7 @@ describe("a program", () => {
       // The call that was made last is answered first.
       const { i } = JSON.parse(input) as { i: number };
       await asked.get(i + 4)?.promise;
-      await Bun.sleep(1);
+      await Bun.sleep(0);
       asked.get(i)!.resolve();
       return { output: input };
     };
@@ -108,15 +108,26 @@ describe("limits", () => {
 
   test("what is asked to end is ended while it loops, and others are not touched", async () => {
     const end = new AbortController();
-    const slowly = async () => {
-      await Bun.sleep(100);
-      return { output: "1" };
-    };
-    const looping = run("for (;;);", { fuel: 1e12, signal: end.signal });
-    const other = run("await svc.query({}); return 1", { call: slowly });
-    await Bun.sleep(50);
+    const [loops, asks, ended] = [1, 2, 3].map(() => Promise.withResolvers<void>());
+    const looping = run("log('I loop'); for (;;);", {
+      fuel: 1e12,
+      signal: end.signal,
+      call: async () => {
+        loops!.resolve();
+        return { output: "" };
+      },
+    });
+    const other = run("await svc.query({}); return 1", {
+      call: async () => {
+        asks!.resolve();
+        await ended!.promise;
+        return { output: "1" };
+      },
+    });
+    await Promise.all([loops!.promise, asks!.promise]);
     end.abort();
     expect(await looping).toMatchObject({ status: "lost" });
+    ended!.resolve();
     expect(await other).toMatchObject({ status: "ok" });
   });
 });
@@ -144,12 +155,15 @@ describe("[AGENT-10] a replay", () => {
     };
     const writer = createTraceWriter(start, "p@v1");
     let calls = 0;
+    const answered = new Map([1, 2, 3].map((i) => [i, Promise.withResolvers<void>()]));
     const call = async ({ name, input }: ProgramCall): Promise<CallOutcome> => {
       calls++;
       if (name === "svc.get") return { error: { code: "object.not_found", message: "gone" } };
       if (input.includes("never")) return new Promise(() => {});
       if (name === "log") return { output: "" };
-      await Bun.sleep((JSON.parse(input) as { i: number }).i * 5);
+      const { i } = JSON.parse(input) as { i: number };
+      await answered.get(i - 1)?.promise; // the lowest is answered first
+      answered.get(i)!.resolve();
       return { output: `{"was":${input}}` };
     };
     const end = await programs.processes.run({

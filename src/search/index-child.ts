@@ -12,7 +12,7 @@ import { removeIndexFiles } from "../store/search/index-store.ts";
 import { SourceDamagedError } from "../store/search/space-source.ts";
 import { type ChildAnswer, failureOf, sendToParent } from "./child-process.ts";
 import { cutText } from "./index-cut.ts";
-import type { IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
+import type { IndexAnswer, IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
 import type { SearchConfig } from "./search-config.ts";
 import { openSpaceIndex, type SpaceIndex } from "./space-index.ts";
 
@@ -230,19 +230,16 @@ function rest(): void {
   }
 }
 
-function answer(request: Exclude<IndexRequest, { kind: "check" }>): unknown {
+/** What is answered at once; a check and a search take more than one turn. */
+type BriefRequest = Exclude<IndexRequest, { kind: "check" | "search" }>;
+type SearchRequest = Extract<IndexRequest, { kind: "search" }>;
+
+function answer(request: BriefRequest): unknown {
   const { place } = request;
   switch (request.kind) {
     case "follow":
       enqueue(place, request.config);
       return true;
-    case "search": {
-      const one = indexAt(place);
-      const answered = one.index.search(request.query, request.side, request.config);
-      one.logDue = true;
-      if (answered.incomplete) enqueue(place, request.config);
-      return answered;
-    }
     case "isCurrent": {
       if (!open.has(place.spaceId) && !existsSync(place.index)) return { isCurrent: false, lacksVectors: false };
       const { index } = indexAt(place);
@@ -281,13 +278,32 @@ function touched(place: IndexPlace): OpenIndex {
   return one;
 }
 
-/** Answers a request; if the index is damaged, makes it anew and answers once more. */
-function answerMending(request: Exclude<IndexRequest, { kind: "check" }>): unknown {
+/**
+ * Answers a search. What may be due before one (an index or its vectors made anew) counts for nobody's deadline, so the server is
+ * told when that is done; the message leaves before the search keeps this process from sending anything (SEARCH-7).
+ */
+async function search(request: SearchRequest): Promise<IndexAnswer> {
+  const { place, side } = request;
+  mending(place, () => {
+    const { index } = touched(place);
+    if (side) index.vectors(side);
+  });
+  tell({ kind: "searching", spaceId: place.spaceId });
+  await aTurn();
+  return mending(place, () => {
+    const answered = touched(place).index.search(request.query, side, request.config);
+    if (answered.incomplete) enqueue(place, request.config);
+    return answered;
+  });
+}
+
+/** Does something with an index; if that is damaged, makes it anew and does it once more. */
+function mending<T>(place: IndexPlace, work: () => T): T {
   try {
-    return answer(request);
+    return work();
   } catch (error) {
-    if (!mendDamage(request.place, error)) throw error;
-    return answer(request);
+    if (!mendDamage(place, error)) throw error;
+    return work();
   }
 }
 
@@ -325,17 +341,18 @@ export function runIndexChild(): Promise<number> {
     const reply = (result: unknown): void => {
       if (id !== undefined) sendToParent({ kind: "reply", id, result });
     };
-    if (request.kind === "check") {
-      check(request).then(reply, (error: unknown) => id !== undefined && sendToParent(failureOf(id, error)));
-      return;
-    }
-    try {
-      reply(answerMending(request));
-    } catch (error) {
+    const fail = (error: unknown): void => {
       // Nobody waits for a request without an id, so its failure is not answered but thrown.
       if (id === undefined) throw error;
-      const isGone = !existsSync(request.place.source);
+      const isGone = request.kind !== "check" && !existsSync(request.place.source);
       sendToParent(failureOf(id, isGone ? svcError("server.unavailable") : error));
+    };
+    if (request.kind === "check") return void check(request).then(reply).catch(fail);
+    if (request.kind === "search") return void search(request).then(reply).catch(fail);
+    try {
+      reply(mending(request.place, () => answer(request)));
+    } catch (error) {
+      fail(error);
     }
   });
   process.on("disconnect", () => {

@@ -81,6 +81,8 @@ export type IndexRequest =
   | { readonly kind: "drop"; readonly place: IndexPlace };
 
 export type IndexReport =
+  /** A space's index is open, and the search that was asked for begins. */
+  | { readonly kind: "searching"; readonly spaceId: string }
   /** How far the log of a space was followed, durably. */
   | { readonly kind: "followed"; readonly spaceId: string; readonly cursor: number }
   | {

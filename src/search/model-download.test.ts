@@ -42,7 +42,7 @@ const parts = () =>
     .map(String)
     .filter((name) => name.endsWith(".part"));
 
-describe("[search model] a model that is fetched", () => {
+describe("[SEARCH-6] a model that is fetched", () => {
   test("is whole, in its place, and told in bytes", async () => {
     await fetchOnce();
     for (const [name, bytes] of Object.entries(FILES))

@@ -6,7 +6,7 @@ import type { Signer } from "../crypto/sign.ts";
 import type { Refusal } from "../protocol/refusals.ts";
 import type { SpaceDebug } from "../protocol/sync.ts";
 import type { Place } from "./places.ts";
-import type { OwnState, OwnVector, WriterRange, WriterState } from "./version-vector.ts";
+import type { KeyedState, OwnVector, TheirVector, WriterState } from "./version-vector.ts";
 
 export { changeIdOf, isStub } from "../change/codec/change-stub.ts";
 export type { AclBuild, AclMade, ComposeOptions };
@@ -32,8 +32,8 @@ export const PATIENCE_ROUNDS = 5;
 /** What another replica has, so that it can be given what it lacks. */
 export interface Pull {
   readonly vector: readonly WriterState[];
-  /** The writers that this is about; all of them if absent. */
-  readonly range?: WriterRange;
+  /** Whether this is about the writers of `vector` alone; one that it lacks wholly stands there with nothing. */
+  readonly only?: boolean;
   /** Where the last frame ended; 0 at the beginning. */
   readonly cursor: number;
   /** All ids that it has of writers whose chains differ from ours. */
@@ -91,7 +91,7 @@ export interface RemoteState {
   readonly pending: Uint8Array;
   /** A hash of the changes that it has only as stubs although they are not deleted; zeros if it lacks no body. */
   readonly lacks: Uint8Array;
-  readonly vector: readonly WriterState[];
+  readonly vector: TheirVector;
 }
 
 /**
@@ -271,11 +271,11 @@ export interface Replica {
   /** Everything stored, in brief. Computed once for as long as nothing changes. */
   vector(): OwnVector;
   /** Whether a replica with this vector has everything that is here. */
-  isCoveredBy(theirs: readonly WriterState[]): boolean;
+  isCoveredBy(theirs: TheirVector): boolean;
   /** How many changes a replica with this vector claims to have that are not here. */
-  claimedBeyond(theirs: readonly WriterState[]): number;
+  claimedBeyond(theirs: TheirVector): number;
   /** Writers of whose chains the two replicas must compare ids, because one of them has forked as far as we can tell. */
-  suspects(theirs: readonly WriterState[]): readonly OwnState[];
+  suspects(theirs: TheirVector): readonly KeyedState[];
   /** What is here of these writers, at most so many ids of each. */
   chainsOf(writers: readonly Pick<WriterState, "author" | "writer">[], limit: number): WriterChain[];
 

@@ -4,6 +4,7 @@ import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createRng } from "../../test/support/rng.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
+import { until } from "../../test/support/server/client.ts";
 import { createCommitQueue, RollBackWith, type WriteScope } from "./commit-queue.ts";
 import { openDatabase } from "./database.ts";
 import { OutgrownError, OwnDatabase } from "./own-database.ts";
@@ -34,7 +35,7 @@ function open(options: { smallRuns?: number } = {}) {
   return { db, queue, seen, rows, insert };
 }
 
-test("[commit] what is enqueued in one turn is one transaction, and nothing settles before it", async () => {
+test("[CHANGE-10] what is enqueued in one turn is one transaction, and nothing settles before it", async () => {
   const { db, queue, seen, insert } = open();
   const inside: boolean[] = [];
   const writes = [1, 2, 3].map((n) =>
@@ -52,7 +53,7 @@ test("[commit] what is enqueued in one turn is one transaction, and nothing sett
   expect(settled).toEqual(["false beforeCommit,told"]);
 });
 
-test("[commit] a write that throws is rolled back alone, with its effects in memory, newest first", async () => {
+test("[CHANGE-10] a write that throws is rolled back alone, with its effects in memory, newest first", async () => {
   const { queue, rows, insert } = open();
   const undone: number[] = [];
   const good = queue.enqueue(insert(1));
@@ -69,7 +70,7 @@ test("[commit] a write that throws is rolled back alone, with its effects in mem
   expect(undone).toEqual([2, 1]);
 });
 
-test("[commit] a write may be rolled back and answered all the same", async () => {
+test("[CHANGE-10] a write may be rolled back and answered all the same", async () => {
   const { queue, rows, insert } = open();
   const answer = await queue.enqueue((): string => {
     insert(1)();
@@ -79,7 +80,7 @@ test("[commit] a write may be rolled back and answered all the same", async () =
   expect(rows()).toEqual([]);
 });
 
-test("[commit] a failed COMMIT fails every waiter of the batch; the next batch is sound", async () => {
+test("[CHANGE-10] a failed COMMIT fails every waiter of the batch; the next batch is sound", async () => {
   const { db, queue, seen, rows, insert } = open();
   db.exec(
     "CREATE TABLE parent(id INTEGER PRIMARY KEY); CREATE TABLE child(p INTEGER REFERENCES parent(id) DEFERRABLE INITIALLY DEFERRED)",
@@ -95,7 +96,7 @@ test("[commit] a failed COMMIT fails every waiter of the batch; the next batch i
   expect(rows()).toEqual([2]);
 });
 
-test("[commit] local writes go before those of others", async () => {
+test("[CHANGE-10] local writes go before those of others", async () => {
   const { queue } = open();
   const order: string[] = [];
   await Promise.all([
@@ -105,7 +106,7 @@ test("[commit] local writes go before those of others", async () => {
   expect(order).toEqual(["local", "remote"]);
 });
 
-test("[commit] closing lets what is queued finish and refuses what comes later", async () => {
+test("[CHANGE-10] closing lets what is queued finish and refuses what comes later", async () => {
   const { queue, rows, insert } = open();
   const last = queue.enqueue(insert(1));
   await queue.close();
@@ -114,7 +115,7 @@ test("[commit] closing lets what is queued finish and refuses what comes later",
   expect(await queue.enqueue(insert(2)).catch((error: Error) => error.message)).toBe("the commit queue is closed");
 });
 
-test("[commit] a part of a write that throws is undone alone, and the write goes on", async () => {
+test("[CHANGE-10] a part of a write that throws is undone alone, and the write goes on", async () => {
   const { queue, rows, insert } = open();
   const undone: string[] = [];
   await queue.enqueue((scope) => {
@@ -144,7 +145,7 @@ describe("a write that becomes large behind others of its batch", () => {
       return count;
     };
 
-  test("[commit] is taken back, and run anew as the first of the next batch, before what was queued behind it", async () => {
+  test("[CHANGE-10] is taken back, and run anew as the first of the next batch, before what was queued behind it", async () => {
     const world = open({ smallRuns: 10 });
     const { queue, rows, insert, seen } = world;
     const notes: string[] = [];
@@ -164,7 +165,7 @@ describe("a write that becomes large behind others of its batch", () => {
     expect(rows()).toEqual(Array.from({ length: 32 }, (_, at) => at + 1));
   });
 
-  test("[commit] goes before others of its batch where it is told to, and is run once", async () => {
+  test("[CHANGE-10] goes before others of its batch where it is told to, and is run once", async () => {
     const world = open({ smallRuns: 10 });
     const { queue, rows, insert, seen } = world;
     const notes: string[] = [];
@@ -178,7 +179,7 @@ describe("a write that becomes large behind others of its batch", () => {
     expect(rows()).toHaveLength(32);
   });
 
-  test("[commit] is taken back also where it catches what a statement throws, or a part of it does", async () => {
+  test("[CHANGE-10] is taken back also where it catches what a statement throws, or a part of it does", async () => {
     const world = open({ smallRuns: 10 });
     const { queue, rows, insert } = world;
     let runs = 0;
@@ -194,7 +195,7 @@ describe("a write that becomes large behind others of its batch", () => {
     expect([runs, rows().length]).toEqual([2, 31]);
   });
 
-  test("[commit] is still written when the queue is closed behind it", async () => {
+  test("[CHANGE-10] is still written when the queue is closed behind it", async () => {
     const world = open({ smallRuns: 10 });
     const { queue, rows, insert } = world;
     const writes = [queue.enqueue(insert(1)), queue.enqueue(large(world, 2, 30, []))];
@@ -203,7 +204,7 @@ describe("a write that becomes large behind others of its batch", () => {
     expect(rows()).toHaveLength(31);
   });
 
-  test("[commit] takes about as long as alone", async () => {
+  test("takes about as long as alone", async () => {
     using dir = scratchDir("svc-large-write");
     const db = openDatabase(join(dir.path, "space.db"), {
       migrations: [
@@ -255,7 +256,7 @@ function leaves(steps: readonly Step[]): number[] | undefined {
 }
 
 for (const seed of [1, 2, Date.now() % 1_000_000]) {
-  test(`[commit] whatever throws where, exactly its own is undone, seed ${seed}`, async () => {
+  test(`[CHANGE-10] whatever throws where, exactly its own is undone, seed ${seed}`, async () => {
     const rng = createRng(seed);
     const { queue, rows, insert } = open({ smallRuns: 2 });
     let next = 0;
@@ -322,19 +323,18 @@ describe("a database that another program has locked", () => {
     db.close();
   }
 
-  test("[locked] the write waits off the loop and is done once the lock is gone", () =>
+  test("[STORE-4] the write waits off the loop and is done once the lock is gone", () =>
     withLock(async ({ queue, other, db }) => {
       let ticks = 0;
       const timer = setInterval(() => ticks++, 5);
       const written = queue.enqueue(() => db.query("INSERT INTO t(n) VALUES(1)").run().changes);
-      await Bun.sleep(150);
-      expect(ticks).toBeGreaterThan(5); // the loop went on
+      await until(() => ticks > 5, "the loop to go on");
       other.exec("ROLLBACK");
       expect(await written).toBe(1);
       clearInterval(timer);
     }));
 
-  test("[locked] a lock that stays is a clear refusal, and later writes are tried again", () =>
+  test("[STORE-4] a lock that stays is a clear refusal, and later writes are tried again", () =>
     withLock(async ({ queue, other, db }) => {
       const insert = () => queue.enqueue(() => db.query("INSERT INTO t(n) VALUES(1)").run().changes);
       await expect(insert()).rejects.toMatchObject({
@@ -346,7 +346,7 @@ describe("a database that another program has locked", () => {
     }));
 });
 
-test("[store] a database and what lies beside it are for their owner alone", () => {
+test("[STORE-7] a database and what lies beside it are for their owner alone", () => {
   using dir = scratchDir("svc-mode");
   const path = join(dir.path, "space.db");
   writeFileSync(path, "", { mode: 0o644 });
@@ -360,7 +360,7 @@ test("[store] a database and what lies beside it are for their owner alone", () 
   db.close();
 });
 
-test("[store] a file from before the first release is refused in so many words", () => {
+test("[STORE-2] a file from before the first release is refused in so many words", () => {
   using dir = scratchDir("svc-given-up");
   const path = join(dir.path, "space.db");
   const db = new Database(path);

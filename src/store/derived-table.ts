@@ -77,12 +77,22 @@ const MOST_STRAYS = 1_000;
 
 const TABLES = Object.keys(TRUE_ROWS) as Pointing[];
 
-const UNCOUNTED_SUM = `SELECT count(*) AS count, ifnull(sum(length(bytes) + ${UNCOUNTED_ROW_BYTES}), 0) AS bytes
-  FROM changes WHERE counts = 0`;
+/** Tables of one row, and what adds up to it. */
+const SUMS = {
+  uncounted: {
+    columns: ["count", "bytes"],
+    sum: `SELECT count(*) AS count, ifnull(sum(length(bytes) + ${UNCOUNTED_ROW_BYTES}), 0) AS bytes FROM changes WHERE counts = 0`,
+  },
+  regular_objects: {
+    columns: ["count"],
+    sum: "SELECT count(*) AS count FROM objects WHERE derived = 0 AND deleted = 0",
+  },
+} as const;
+const SUMMED = Object.keys(SUMS) as (keyof typeof SUMS)[];
 
 /**
  * Finds, in passes over whole tables that a reader makes in one snapshot: rows that point to nothing, or to something they do
- * not belong to; writers whose rows are not what their changes add up to; a wrong sum of what does not count; objects of which it
+ * not belong to; writers whose rows are not what their changes add up to; wrong sums; objects of which it
  * is not known any more when they were deleted; wrong notes of what is kept elsewhere.
  */
 const SEARCHES: readonly string[] = [
@@ -96,7 +106,11 @@ const SEARCHES: readonly string[] = [
      LEFT JOIN changes c ON c.id = w.last
    WHERE w.changes <> s.n OR w.counted <> s.counted OR w.seq <> s.seq
      OR c.no IS NULL OR c.writer <> w.no OR c.seq <> w.seq OR c.lamport <> w.lamport`,
-  `SELECT 1 AS n FROM uncounted u, (${UNCOUNTED_SUM}) s WHERE u.count <> s.count OR u.bytes <> s.bytes`,
+  ...SUMMED.map((table) => {
+    const { columns, sum } = SUMS[table];
+    const differs = columns.map((column) => `t.${column} IS NOT s.${column}`).join(" OR ");
+    return `SELECT 1 AS n FROM ${table} t, (${sum}) s WHERE ${differs}`;
+  }),
   UNSURE_DELETIONS,
   WRONG_EXCEPTIONS,
 ];
@@ -143,7 +157,9 @@ export function createDerivedTable(db: Database) {
        (seq, last, lamport) = (SELECT seq, id, lamport FROM changes WHERE writer = ?1 ORDER BY seq DESC, no LIMIT 1)
      WHERE no = ?1 AND EXISTS(SELECT 1 FROM changes WHERE writer = ?1)`,
   );
-  const recountUncounted = db.query<null, []>(`UPDATE uncounted SET (count, bytes) = (${UNCOUNTED_SUM})`);
+  const sumUp = SUMMED.map((table) =>
+    db.query<null, []>(`UPDATE ${table} SET (${SUMS[table].columns.join(", ")}) = (${SUMS[table].sum})`),
+  );
   const mendObject = db.query<null, [Uint8Array, Uint8Array, number, Uint8Array | null, number, number]>(
     "UPDATE objects SET id = ?, root = ?, derived = ?, author = ?, created_ms = ? WHERE no = ?",
   );
@@ -231,7 +247,8 @@ export function createDerivedTable(db: Database) {
         for (const row of found[index]!)
           count(table, drops[index]!.run(...TRUE_ROWS[table].key.map((column) => row[column] as number)).changes);
       for (const { no } of found[TABLES.length]!) count("writers", recount.run(no as number).changes);
-      if (found[TABLES.length + 1]!.length > 0) count("uncounted", recountUncounted.run().changes);
+      for (const [index, table] of SUMMED.entries())
+        if (found[TABLES.length + 1 + index]!.length > 0) count(table, sumUp[index]!.run().changes);
       return mended;
     },
   };

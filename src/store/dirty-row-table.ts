@@ -1,5 +1,5 @@
-import type { Database } from "bun:sqlite";
 import { checksumOf, checksumWith } from "../base/checksum.ts";
+import type { OwnDatabase } from "./own-database.ts";
 
 /** A place in the order of an object's changes. */
 interface Place {
@@ -35,24 +35,33 @@ const COLUMNS = "row, objectNo, datasetNo, from_lamport, from_change, from_sum, 
 const IS_EARLIER = "(excluded.from_lamport, excluded.from_change) < (from_lamport, from_change)";
 const IS_LATER = "(excluded.to_lamport, excluded.to_change) > (to_lamport, to_change)";
 
-/** A checksum of a place with the row that it is of. */
+const WIDENED = `ON CONFLICT(row) DO UPDATE SET
+  from_lamport = CASE WHEN ${IS_EARLIER} THEN excluded.from_lamport ELSE from_lamport END,
+  from_change = CASE WHEN ${IS_EARLIER} THEN excluded.from_change ELSE from_change END,
+  from_sum = CASE WHEN ${IS_EARLIER} THEN excluded.from_sum ELSE from_sum END,
+  to_lamport = CASE WHEN ${IS_LATER} THEN excluded.to_lamport ELSE to_lamport END,
+  to_change = CASE WHEN ${IS_LATER} THEN excluded.to_change ELSE to_change END,
+  to_sum = CASE WHEN ${IS_LATER} THEN excluded.to_sum ELSE to_sum END`;
+
+/** A checksum of a place, but for the row that it is of: `sumWith` has both. */
+const placeSum = (objectNo: number, datasetNo: number, lamport: number, change: Uint8Array): number =>
+  checksumWith(checksumOf(change), lamport, objectNo, datasetNo);
+const SUM_BELOW = 2 ** 47;
+const sumWith = (place: number, row: number): number => (place + row) % SUM_BELOW;
 const sumOf = (
   { row, objectNo, datasetNo }: Pick<DirtyRow, "row" | "objectNo" | "datasetNo">,
   lamport: number,
   change: Uint8Array,
-): number => checksumWith(checksumOf(change), lamport, row, objectNo, datasetNo);
+): number => sumWith(placeSum(objectNo, datasetNo, lamport, change), row);
 
 /** Which rows are to be folded anew: written with what made them so, so that a crash forgets none. */
-export function createDirtyRowTable(db: Database) {
+export function createDirtyRowTable(db: OwnDatabase) {
   const mark = db.query<null, [number, number, number, number, Uint8Array, number]>(
-    `INSERT INTO dirty_rows(${COLUMNS}) VALUES(?1,?2,?3,?4,?5,?6,?4,?5,?6)
-     ON CONFLICT(row) DO UPDATE SET
-       from_lamport = CASE WHEN ${IS_EARLIER} THEN excluded.from_lamport ELSE from_lamport END,
-       from_change = CASE WHEN ${IS_EARLIER} THEN excluded.from_change ELSE from_change END,
-       from_sum = CASE WHEN ${IS_EARLIER} THEN excluded.from_sum ELSE from_sum END,
-       to_lamport = CASE WHEN ${IS_LATER} THEN excluded.to_lamport ELSE to_lamport END,
-       to_change = CASE WHEN ${IS_LATER} THEN excluded.to_change ELSE to_change END,
-       to_sum = CASE WHEN ${IS_LATER} THEN excluded.to_sum ELSE to_sum END`,
+    `INSERT INTO dirty_rows(${COLUMNS}) VALUES(?1,?2,?3,?4,?5,?6,?4,?5,?6) ${WIDENED}`,
+  );
+  const markAll = db.query<null, [string, number, number, number, Uint8Array, number]>(
+    `INSERT INTO dirty_rows(${COLUMNS})
+     SELECT value,?2,?3,?4,?5,(?6 + value) % ${SUM_BELOW},?4,?5,(?6 + value) % ${SUM_BELOW} FROM json_each(?1) WHERE true ${WIDENED}`,
   );
   const moveOn = db.query<null, [number, Uint8Array, number, number]>(
     "UPDATE dirty_rows SET from_lamport = ?, from_change = ?, from_sum = ? WHERE row = ?",
@@ -79,16 +88,15 @@ export function createDirtyRowTable(db: Database) {
       : undefined;
 
   return {
-    /** Something changed at this place of the row's history. */
-    mark: (row: number, objectNo: number, datasetNo: number, at: Place): void =>
-      void mark.run(
-        row,
-        objectNo,
-        datasetNo,
-        at.lamport,
-        at.change,
-        sumOf({ row, objectNo, datasetNo }, at.lamport, at.change),
-      ),
+    /** Something changed at this place of the rows' histories. */
+    mark(rows: readonly number[], objectNo: number, datasetNo: number, { lamport, change }: Place): void {
+      const sum = placeSum(objectNo, datasetNo, lamport, change);
+      if (rows.length === 1) mark.run(rows[0]!, objectNo, datasetNo, lamport, change, sumWith(sum, rows[0]!));
+      else if (rows.length > 0) {
+        db.spend(rows.length - 1);
+        markAll.run(JSON.stringify(rows), objectNo, datasetNo, lamport, change, sum);
+      }
+    },
     /** What changed before this place has been folded. */
     moveOn: (dirty: DirtyRow, from: Place): void =>
       void moveOn.run(from.lamport, from.change, sumOf(dirty, from.lamport, from.change), dirty.row),

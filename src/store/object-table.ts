@@ -55,7 +55,9 @@ export function createObjectTable(db: Database) {
   const byNo = db.query<RawObject, [number]>(`SELECT ${COLUMNS} FROM objects WHERE no = ?`);
   const all = db.query<RawObject, []>(`SELECT ${COLUMNS} FROM objects ORDER BY no`);
   const root = db.query<{ root: Uint8Array }, [number]>("SELECT root FROM objects WHERE no = ?");
-  const stale = db.query<{ no: number }, [number]>("SELECT no FROM objects WHERE projection <> ? ORDER BY no");
+  const stale = db.query<{ no: number }, [number]>(
+    `SELECT no FROM objects WHERE projection < ?1 UNION ALL SELECT no FROM objects WHERE projection > ?1`,
+  );
   const insert = db.query<null, [Uint8Array, number, Uint8Array, Uint8Array | null, number, number]>(
     "INSERT INTO objects(id, derived, root, author, created_ms, projection) VALUES(?,?,?,?,?,?)",
   );
@@ -88,7 +90,11 @@ export function createObjectTable(db: Database) {
     },
     all: (): ObjectRow[] => all.all().map(toObject),
     root: (no: number): Uint8Array | undefined => root.get(no)?.root,
-    stale: (version: number): number[] => stale.all(version).map((row) => row.no),
+    stale: (version: number): number[] =>
+      stale
+        .all(version)
+        .map((row) => row.no)
+        .sort((a, b) => a - b),
     insert: (
       id: Uint8Array,
       rootBytes: Uint8Array,

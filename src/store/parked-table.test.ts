@@ -6,7 +6,7 @@ import { SPACE_SCHEMA } from "./space-schema.ts";
  * A key of a table without rowids is compared by reading whole rows, their overflow pages included: with 64 MB parked, each
  * change that came in took 14 ms for that alone.
  */
-test("[parked] what is looked up for every change that comes in lies apart from large bytes", () => {
+test("what is looked up for every change that comes in lies apart from large bytes", () => {
   using db = new Database(":memory:");
   for (const migrate of SPACE_SCHEMA.migrations) migrate(db);
   const withoutRowid = db

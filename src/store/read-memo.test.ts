@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { createReadMemo } from "./read-memo.ts";
 
-test("[status] a read is repeated when something was written since, and then alone", () => {
+test("a read is repeated when something was written since, and then alone", () => {
   using db = new Database(":memory:");
   db.exec("CREATE TABLE t(v)");
   let reads = 0;
@@ -17,7 +17,7 @@ test("[status] a read is repeated when something was written since, and then alo
   expect([count(), reads]).toEqual([0, 3]);
 });
 
-test("[status] of what is read in a transaction nothing is kept, whether it is taken back or not", () => {
+test("of what is read in a transaction nothing is kept, whether it is taken back or not", () => {
   using db = new Database(":memory:");
   db.exec("CREATE TABLE t(v)");
   const count = createReadMemo(db)(() => db.query<{ n: number }, []>("SELECT count(*) AS n FROM t").get()!.n);

@@ -9,6 +9,8 @@ import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
 import { ROW_LOG_SCHEMA } from "./row-log-table.ts";
 import { UNNOTIFIED_SCHEMA } from "./unnotified-table.ts";
 
+const isRegular = (row: string): string => `(${row}.derived = 0 AND ${row}.deleted = 0)`;
+
 /**
  * The tables of a space; each space has its own database. `changes`, `writers`, the ACL's tables, `parked` and `pending_bodies`
  * are the truth; `objects`, `heads`, `rows`, `touches`, `checkpoints` and `history` are projections of it and can be rebuilt;
@@ -24,6 +26,7 @@ const TRUTH = `
     seq INTEGER NOT NULL DEFAULT 0, last OPTIONAL BLOB, lamport INTEGER NOT NULL DEFAULT 0,
     changes INTEGER NOT NULL DEFAULT 0, counted INTEGER NOT NULL DEFAULT 0,
     UNIQUE(author, id));
+  CREATE INDEX writers_uncounted ON writers(no) WHERE counted = 0;
 
   CREATE TABLE datasets(no INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 
@@ -35,7 +38,19 @@ const TRUTH = `
     author OPTIONAL BLOB, created_ms INTEGER NOT NULL DEFAULT 0, deleted INTEGER NOT NULL DEFAULT 0,
     projection INTEGER NOT NULL, mod_lamport INTEGER NOT NULL DEFAULT 0, mod_change OPTIONAL BLOB, mod_ms INTEGER NOT NULL DEFAULT 0,
     deleted_ms INTEGER NOT NULL DEFAULT 0, purged INTEGER NOT NULL DEFAULT 0, deleted_sum INTEGER NOT NULL DEFAULT 0);
+  CREATE INDEX objects_by_projection ON objects(projection);
+  CREATE INDEX objects_derived ON objects(no) WHERE derived = 1;
   CREATE INDEX objects_to_purge ON objects(deleted_ms) WHERE deleted = 1 AND purged = 0;
+
+  -- How many objects there are that were made by somebody and are not deleted. One row.
+  CREATE TABLE regular_objects(count INTEGER NOT NULL);
+  INSERT INTO regular_objects VALUES(0);
+  CREATE TRIGGER object_added AFTER INSERT ON objects WHEN ${isRegular("NEW")} BEGIN
+    UPDATE regular_objects SET count = count + 1;
+  END;
+  CREATE TRIGGER object_changed AFTER UPDATE OF derived, deleted ON objects WHEN ${isRegular("NEW")} <> ${isRegular("OLD")} BEGIN
+    UPDATE regular_objects SET count = count + ${isRegular("NEW")} - ${isRegular("OLD")};
+  END;
 
   -- acl_pos: of the ACL record that it names; between two of them, where that has no position any more.
   -- counts: whether the author had the right (verdict); never decides membership of the graph. kind: 0 a root, which has no
@@ -80,15 +95,18 @@ const TRUTH = `
     -- Last, and in a table of rowids: whoever looks for another row, or at the rest of one, does not read them.
     bytes BLOB NOT NULL);
   CREATE INDEX parked_by_wait ON parked(wait_kind, wait_for, id);
+  CREATE INDEX parked_by_rounds ON parked(rounds, author, wait_kind);
 
   CREATE TABLE quarantine(id BLOB PRIMARY KEY, code TEXT NOT NULL, facts TEXT NOT NULL, received_ms INTEGER NOT NULL, sum INTEGER NOT NULL,
     bytes BLOB NOT NULL);
+  CREATE INDEX quarantine_by_time ON quarantine(received_ms, id);
 
   -- In the graph, but not folded. wait_kind: body (only a stub is here, wait_for: the change's id), or as in parked.
   CREATE TABLE pending_bodies(
     change INTEGER PRIMARY KEY, objectNo INTEGER NOT NULL, wait_kind TEXT NOT NULL, wait_for BLOB NOT NULL,
     rounds INTEGER NOT NULL DEFAULT 0);
   CREATE INDEX pending_bodies_by_wait ON pending_bodies(wait_kind, wait_for);
+  CREATE INDEX pending_bodies_by_rounds ON pending_bodies(rounds);
   CREATE INDEX pending_bodies_by_object ON pending_bodies(objectNo);
 
   -- What has come that changes wait for, parked or as pending bodies, until all of them were tried; see unblocked-table.ts.
@@ -208,7 +226,7 @@ export const KEPT_FOR_OPENING = KEPT_IN_SPACE.filter(({ table }) =>
 
 /** Steps that were never released came before: their databases are refused. */
 export const SPACE_SCHEMA: Schema = {
-  givenUp: 24,
+  givenUp: 25,
   migrations: [
     (db) => {
       db.exec(TRUTH);

@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDir } from "../../test/support/scratch.ts";
 import { StoredFileError } from "../protocol/storage-fault.ts";
+import { isDamage } from "./database.ts";
 import { openSpaceStore } from "./space-store.ts";
 
 /** What opening a space's file throws after somebody did something to it. */
@@ -40,11 +41,15 @@ test.each([
   ["a table is gone", "unnotified", running("DROP TABLE unnotified")],
   ["an index is gone", "changes_by_writer", running("DROP INDEX changes_by_writer")],
   ["a trigger is gone", "uncounted_added", running("DROP TRIGGER uncounted_added")],
-  ["a bit of a table's text was flipped", "writers", flipping("counted INTEGER NOT NULL")],
+  ["a bit of a table's text was flipped", "writers", flipping("seq INTEGER NOT NULL DEFAULT 0")],
 ])("[STORE-2] where %s the file is damaged, and that is said before anything of it is used", (_how, name, change) => {
   const fault = faultAfter(change);
   expect(fault).toBeInstanceOf(StoredFileError);
   expect(fault).toMatchObject({ code: "damaged", message: expect.stringContaining(`: ${name} is not as`) });
+});
+
+test("[STORE-2] a bit that was flipped in a column that an index is of is damage, too", () => {
+  expect(isDamage(faultAfter(flipping("counted INTEGER NOT NULL")))).toBe(true);
 });
 
 test("[STORE-2] what somebody else added to a file is no damage", () => {

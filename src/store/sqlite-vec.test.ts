@@ -15,7 +15,7 @@ writeFileSync(SOURCE, BYTES);
 
 const freshDir = () => mkdtempSync(join(scratch, "private-"));
 
-describe("[vec] extraction", () => {
+describe("extraction", () => {
   test("makes a private directory with one readable copy", () => {
     const dir = join(freshDir(), "deeper");
     const path = extractLibrary(SOURCE, dir);
@@ -61,7 +61,7 @@ describe("[vec] extraction", () => {
   });
 });
 
-describe("[vec] loading", () => {
+describe("loading", () => {
   test("without a library is a result, not an error", () => {
     const db = new Database(":memory:");
     expect(loadSqliteVec(db, freshDir(), null)).toEqual({ loaded: false, reason: expect.any(String) });

@@ -15,7 +15,7 @@ interface Placed {
   counts: boolean;
 }
 
-test("[status] what is kept nowhere else is what a plain list of who keeps what says", () => {
+test("[SYNC-2] what is kept nowhere else is what a plain list of who keeps what says", () => {
   using dir = scratchDir("svc-sync-table");
   const store = openSpaceStore(join(dir.path, "space.db"));
   const { db, sync, changes } = store;

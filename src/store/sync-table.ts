@@ -151,15 +151,13 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   );
   const displacedWriters = db.query<{ writer: number }, []>(`${DISPLACED_WRITERS} ORDER BY d.writer`);
   const anyForeign = db.query<{ no: number }, []>(
-    `SELECT no FROM writers WHERE NOT ${IS_SOMEBODY} AND changes > 0 LIMIT 1`,
+    `SELECT no FROM writers WHERE counted = 0 AND changes > 0 AND no NOT IN (${DISPLACED_WRITERS}) LIMIT 1`,
   );
   const foreign = db.query<{ no: number }, [number]>(`SELECT no FROM writers WHERE no = ? AND NOT ${IS_SOMEBODY}`);
   const placeOf = db.query<ChangePlace & { objectNo: number }, [Uint8Array]>(
     "SELECT no, writer, seq, objectNo FROM changes WHERE id = ?",
   );
-  const objectCounts = db.query<{ total: number }, []>(
-    "SELECT count(*) AS total FROM objects WHERE derived = 0 AND deleted = 0",
-  );
+  const regularObjects = db.query<{ count: number }, []>("SELECT count FROM regular_objects");
   const objectSize = db.query<{ count: number; newest: number | null }, [number]>(
     "SELECT count(*) AS count, max(no) AS newest FROM changes WHERE objectNo = ?",
   );
@@ -312,7 +310,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     hasForeign: (): boolean => anyForeign.get() !== null,
     isForeign: (writer: number): boolean => foreign.get(writer) !== null,
 
-    regularObjects: (): number => objectCounts.get()?.total ?? 0,
+    regularObjects: (): number => regularObjects.get()!.count,
     objectSize(objectNo: number): { count: number; newestNo: number } {
       const row = objectSize.get(objectNo);
       return { count: row?.count ?? 0, newestNo: row?.newest ?? 0 };

@@ -30,7 +30,7 @@ async function withWrites(run: (world: World) => Promise<void>): Promise<void> {
   db.close();
 }
 
-test("[locked] a write to a free database is done before the call returns, and one that throws is undone", () =>
+test("[STORE-4] a write to a free database is done before the call returns, and one that throws is undone", () =>
   withWrites(async ({ writes, insert, rows }) => {
     const first = writes.write(() => insert(1));
     expect(rows()).toEqual([1]);
@@ -45,7 +45,7 @@ test("[locked] a write to a free database is done before the call returns, and o
     await writes.close();
   }));
 
-test("[locked] writes to a locked database keep their order and leave the loop alone; who asked is refused in words", () =>
+test("[STORE-4] writes to a locked database keep their order and leave the loop alone; who asked is refused in words", () =>
   withWrites(async ({ other, writes, insert, rows }) => {
     other.exec("BEGIN IMMEDIATE");
     let ticks = 0;
@@ -74,7 +74,7 @@ test("[locked] writes to a locked database keep their order and leave the loop a
     await writes.close();
   }));
 
-test("[locked] closing waits no longer than a write may, and says what was not done", () =>
+test("[STORE-4] closing waits no longer than a write may, and says what was not done", () =>
   withWrites(async ({ other, writes, insert, rows }) => {
     other.exec("BEGIN IMMEDIATE");
     const kept = writes.writeInTime(() => insert(1)).catch((error: Error) => error.message);

@@ -58,7 +58,7 @@ const position = (db: Database) => db.query("PRAGMA wal_checkpoint(NOOP)").get()
 const logBytes = (path: string): number => statSync(`${path}-wal`).size;
 const countIn = (db: Database): number => (db.query("SELECT count(*) AS n FROM t").get() as { n: number }).n;
 
-test("[store] under constant writes the log is copied beside the writer and begins anew", async () => {
+test("[STORE-8] under constant writes the log is copied beside the writer and begins anew", async () => {
   using dir = scratchDir("svc-wal");
   const path = join(dir.path, "kept.db");
   const counted = countedPasses();
@@ -85,7 +85,7 @@ test("[store] under constant writes the log is copied beside the writer and begi
   expect(kept.faults).toEqual([]);
 });
 
-test("[store] a reader's older state stays whole, and the log begins anew once it is done", async () => {
+test("[STORE-8] a reader's older state stays whole, and the log begins anew once it is done", async () => {
   using dir = scratchDir("svc-wal");
   const path = join(dir.path, "read.db");
   const kept = openKept(path);
@@ -108,7 +108,7 @@ test("[store] a reader's older state stays whole, and the log begins anew once i
   kept.db.close();
 });
 
-test("[store] a database that is closed while its log is copied is let go of by all", async () => {
+test("[STORE-8] a database that is closed while its log is copied is let go of by all", async () => {
   using dir = scratchDir("svc-wal");
   const path = join(dir.path, "closed.db");
   const counted = countedPasses();
@@ -124,7 +124,7 @@ test("[store] a database that is closed while its log is copied is let go of by 
   expect(kept.faults).toEqual([]);
 });
 
-test("[store] a read of the writer's own connection puts a checkpoint off, and fails nothing", async () => {
+test("[STORE-8] a read of the writer's own connection puts a checkpoint off, and fails nothing", async () => {
   using dir = scratchDir("svc-wal");
   const kept = openKept(join(dir.path, "reading.db"));
   for (let n = 0; n < 3; n++) await kept.write(1);
@@ -143,7 +143,7 @@ test("[store] a read of the writer's own connection puts a checkpoint off, and f
   kept.db.close();
 });
 
-test("[store] a checkpoint that fails is told of and tried again, and COMMIT copies what gets long", async () => {
+test("[STORE-8] a checkpoint that fails is told of and tried again, and COMMIT copies what gets long", async () => {
   using dir = scratchDir("svc-wal");
   let asked = 0;
   const broken = {
@@ -159,7 +159,7 @@ test("[store] a checkpoint that fails is told of and tried again, and COMMIT cop
   kept.db.close();
 });
 
-test("[store] the checkpointer says what is wrong, and goes on for others", async () => {
+test("[STORE-8] the checkpointer says what is wrong, and goes on for others", async () => {
   using dir = scratchDir("svc-wal");
   const fault = await checkpointer.run(join(dir.path, "absent.db")).catch((error: unknown) => String(error));
   expect(fault).toContain("unable to open");

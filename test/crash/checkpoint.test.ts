@@ -22,7 +22,7 @@ const PAGES_BEFORE_KILL = 60;
 const TEXT = "x".repeat(400);
 
 rule(
-  `[crash] ${ROUNDS} kills while the log is copied: every acknowledged page is whole, and the files are sound`,
+  `[STORE-6] ${ROUNDS} kills while the log is copied: every acknowledged page is whole, and the files are sound`,
   async () => {
     const rng = createRng(runSeed("checkpoint"));
     using root = scratchDir("svc-checkpoint");

@@ -8,6 +8,7 @@ import { expect } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describeWithNats, startNats } from "../support/network/nats.ts";
+import { pace } from "../support/pace.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -40,7 +41,7 @@ const placeOf = (root: string, spaceId: string, ...below: string[]): string =>
 
 describeWithNats("files and SIGKILL", () => {
   rule(
-    `[crash] ${ROUNDS} rounds: every acknowledged file gives its bytes, no row lacks them, no orphan survives a sweep`,
+    `[STORE-6] ${ROUNDS} rounds: every acknowledged file gives its bytes, no row lacks them, no orphan survives a sweep`,
     async () => {
       await using nats = await startNats();
       const root = scratchDir("svc-crash-files");
@@ -61,7 +62,7 @@ describeWithNats("files and SIGKILL", () => {
         await using server = await open();
         expect({ round, faults: await faultsOf(server.client, world) }).toEqual({ round, faults: [] });
         const work = beBusy(server, world, rng);
-        await Bun.sleep(rng.int(20, 900));
+        await pace(rng.int(20, 900));
         await server.kill();
         await work;
       }
@@ -143,7 +144,7 @@ async function beBusy(server: RunningServer, world: World, rng: Rng): Promise<vo
   });
   const lane = async (step: () => Promise<unknown>): Promise<void> => {
     // Whatever fails does so because the server was killed: what it had acknowledged is in the journal.
-    while (!over) await step().catch(() => Bun.sleep(5));
+    while (!over) await step().catch(() => pace(5));
   };
   const upload = async (): Promise<void> => {
     const seed = ++world.sent;
@@ -156,7 +157,7 @@ async function beBusy(server: RunningServer, world: World, rng: Rng): Promise<vo
     return ids.length === 0 ? undefined : rng.pick(ids);
   };
   const churn = async (): Promise<void> => {
-    await Bun.sleep(rng.int(1, 30));
+    await pace(rng.int(1, 30));
     const fileId = pick();
     if (fileId === undefined) return;
     const path = `${filesPath(world.spaceId)}/${fileId}`;
@@ -167,7 +168,7 @@ async function beBusy(server: RunningServer, world: World, rng: Rng): Promise<vo
     else await content(client, world.spaceId, fileId);
   };
   const sweep = async (): Promise<void> => {
-    await Bun.sleep(rng.int(10, 80));
+    await pace(rng.int(10, 80));
     await client.request("POST", "/v1/files/cache/sweep");
     await client.request("POST", "/v1/files/cache/free", { body: { bytes: 1_000_000 } });
   };

@@ -20,7 +20,7 @@ const TRACED_CALLS =
 
 describe("durability", () => {
   traced(
-    "[durable] no 2xx of a write leaves before the fsync of its commit, and of every new name up to the data root: modify, upsert, delete, create, settings, files",
+    "[STORE-6] no 2xx of a write leaves before the fsync of its commit, and of every new name up to the data root: modify, upsert, delete, create, settings, files",
     async () => {
       using dir = scratchDir("svc-strace");
       const log = join(dir.path, "calls.txt");
@@ -62,7 +62,7 @@ describe("durability", () => {
     180_000,
   );
 
-  rule("[durable] the checker itself finds a response that leaves too early", () => {
+  rule("[STORE-6] the checker itself finds a response that leaves too early", () => {
     const trace = (lines: string[]): SystemCall[] => parseTrace(lines.map((line) => `7 ${line}`).join("\n"));
     const request = 'recvfrom(9<socket:[1]>, "POST /v1/spaces/x/modify HTTP/1.1\\r\\n", 99, 0, NULL, NULL) = 40';
     const wal = 'pwrite64(12</d/sdk/a.db-wal>, "x", 24, 32) = 24';

@@ -49,7 +49,7 @@ function storedIds(root: string, { spaceId }: Collection): Set<string> {
 }
 
 skipUnless(straceRuns(), "strace is absent or may not trace")(
-  `[durable] ${CUTS} losses of power: what was acknowledged is there, and every database is whole`,
+  `[STORE-6] ${CUTS} losses of power: what was acknowledged is there, and every database is whole`,
   async () => {
     const rng = createRng(runSeed("power-loss"));
     using root = scratchDir("svc-power");
@@ -112,7 +112,7 @@ skipUnless(straceRuns(), "strace is absent or may not trace")(
   Math.max(180_000, CUTS * 3_000),
 );
 
-rule("[durable] the simulation itself finds a commit that was acknowledged before its sync", () => {
+rule("[STORE-6] the simulation itself finds a commit that was acknowledged before its sync", () => {
   using dir = scratchDir("svc-power-self");
   const path = join(dir.path, "sdk", "a.db");
   const hex = (text: string) =>

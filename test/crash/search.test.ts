@@ -8,6 +8,7 @@ import { describe, expect } from "bun:test";
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { indexDirectory, search, searchUntil } from "../support/models/search.ts";
+import { pace } from "../support/pace.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -28,7 +29,7 @@ interface World {
 
 describe("the search index", () => {
   rule(
-    `[search crash] ${ROUNDS} rounds of SIGKILL: it lacks nothing, holds nothing that is gone, and made anew is the same`,
+    `[SEARCH-3] ${ROUNDS} rounds of SIGKILL: it lacks nothing, holds nothing that is gone, and made anew is the same`,
     async () => {
       const rng = createRng(runSeed("search-crash"));
       using root = scratchDir("svc-search-crash");
@@ -44,7 +45,7 @@ describe("the search index", () => {
         const server = await startServer({ dataDir: root.path, settled: false });
         const until = performance.now() + 100 + rng.next() * 500;
         const writing = write(server.client, world, rng, until).catch(() => undefined);
-        await Bun.sleep(until - performance.now() - rng.next() * 80);
+        await pace(until - performance.now() - rng.next() * 80);
         await server.kill();
         await writing;
       }

@@ -4,6 +4,7 @@
  * while it boots; after each restart the journal is checked through the API and the files by SQLite itself.
  */
 import { describe, expect } from "bun:test";
+import { pace } from "../support/pace.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -29,7 +30,7 @@ const firstSeed = runSeed("crash");
 describe("SIGKILL at random moments", () => {
   for (let life = 0; life * ROUNDS < ALL_ROUNDS; life++)
     rule(
-      `[crash] data root ${life}, ${ROUNDS} rounds: every acknowledged write is there, nothing is half applied, no version is reused`,
+      `[STORE-6] data root ${life}, ${ROUNDS} rounds: every acknowledged write is there, nothing is half applied, no version is reused`,
       async () => {
         const rng = createRng((firstSeed + life) >>> 0);
         const root = scratchDir("svc-crash");
@@ -55,7 +56,7 @@ describe("SIGKILL at random moments", () => {
     );
 });
 
-rule("[crash] the checker itself finds what is lost, half applied, revived or handed out twice", async () => {
+rule("[STORE-6] the checker itself finds what is lost, half applied, revived or handed out twice", async () => {
   await using server = await startServer();
   const space = await createSpace(server.client);
   const items = await createCollection(server.client, space.id);
@@ -111,7 +112,7 @@ async function killWhileWriting(
       const wanted = rng.int(1, 25); // right after some acknowledgement
       const deadline = Date.now() + 5_000;
       while (writers.acknowledged() < wanted && Date.now() < deadline) await Bun.sleep(0);
-    } else await Bun.sleep(rng.int(20, 450));
+    } else await pace(rng.int(20, 450));
     await server.kill();
     writers.stop();
     await writers.done;
@@ -138,7 +139,7 @@ async function killDuringBoot(dataDir: string, rng: Rng): Promise<void> {
   const started = startServer({
     dataDir,
     account: false,
-    onSpawn: (child) => setTimeout(() => child.kill(), delayMs),
+    onSpawn: (child) => void pace(delayMs).then(() => child.kill()),
   }).catch(() => undefined); // killed before LISTENING: that is the case under test
   const server = await started;
   await server?.exited;

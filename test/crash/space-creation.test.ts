@@ -1,5 +1,6 @@
 /** Invariant: a space whose creation was cut short by a crash is whole or absent, and whatever is listed can be written to. */
 import { describe, expect } from "bun:test";
+import { pace } from "../support/pace.ts";
 import { createRng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -12,7 +13,7 @@ import { usableSpace } from "./journal.ts";
 describe("between the steps of creating a space", () => {
   for (const point of ["space-create:intent", "space-create:space", "space-create:row"]) {
     rule(
-      `[crash] killed at ${point}: the space is whole or absent after the restart, and creating goes on`,
+      `[SPACE-6] killed at ${point}: the space is whole or absent after the restart, and creating goes on`,
       async () => {
         const root = scratchDir("svc-crash");
         using _ = root;
@@ -47,7 +48,7 @@ describe("between the steps of creating a space", () => {
   }
 
   rule(
-    "[crash] twelve kills while spaces are being created: every listed space is whole and writable",
+    "[SPACE-6] twelve kills while spaces are being created: every listed space is whole and writable",
     async () => {
       const rng = createRng(runSeed("crash in space creation"));
       const root = scratchDir("svc-crash");
@@ -64,7 +65,7 @@ describe("between the steps of creating a space", () => {
           for (;;) acknowledged.add((await createSpace(server.client)).id);
         });
         const ended = Promise.allSettled(creating);
-        await Bun.sleep(rng.int(3, 60));
+        await pace(rng.int(3, 60));
         await server.kill();
         await ended;
       }

@@ -4,6 +4,7 @@
  */
 import { describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
+import { pace } from "../support/pace.ts";
 import { createRng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -39,7 +40,7 @@ describe("wallet", () => {
           (made) => made.accountId,
           () => undefined,
         );
-        await Bun.sleep(rng.int(0, 25));
+        await pace(rng.int(0, 25));
         await server.kill();
         const announced = await asked;
         const ids = await bootEach(root.path);
@@ -70,7 +71,7 @@ describe("wallet", () => {
           stdout: "ignore",
           stderr: "ignore",
         });
-        await Bun.sleep(rng.int(0, 60));
+        await pace(rng.int(0, 60));
         child.kill("SIGKILL");
         await child.exited;
         for (const [path, bytes] of before) expect(readFileSync(path)).toEqual(bytes);

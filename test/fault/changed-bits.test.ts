@@ -109,7 +109,7 @@ rule(
   },
 );
 
-rule("[STORE-6] what was found is shown with what is known of the space, over a restart too", async () => {
+rule("[STORE-10] what was found is shown with what is known of the space, over a restart too", async () => {
   using harmed = await stopped();
   flipAt(harmed.path, `${WORD} 7.`, 3);
   const shown = async (server: RunningServer) =>

@@ -31,6 +31,7 @@ const DERIVED: readonly Damageable[] = [
   { table: "history_traces" },
   { table: "writers", columns: ["author", "id", "seq", "last", "lamport", "changes", "counted"] },
   { table: "uncounted" },
+  { table: "regular_objects" },
   { table: "collections", columns: ["objectNo", "datasetNo", "live"], where: "no > 0" },
   { table: "datasets", columns: ["name"] },
   {

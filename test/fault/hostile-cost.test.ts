@@ -1,9 +1,13 @@
 /** Requests that take long on a single text: they are left to a reader, and nobody else waits for them. */
 import { expect } from "bun:test";
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { ErrorBody } from "../../src/protocol/errors.ts";
+import { indexDirectory, search, searchUntil, searchWhole } from "../support/models/search.ts";
 import { rule, useServer } from "../support/rule.ts";
-import type { JsonObject } from "../support/server/client.ts";
-import { createCollection, createSpace } from "../support/server/fixtures.ts";
+import { type JsonObject, until } from "../support/server/client.ts";
+import { createCollection, createObject, createSpace, named } from "../support/server/fixtures.ts";
 
 let spaceId: string;
 const shared = useServer({}, async ({ client }) => {
@@ -38,7 +42,7 @@ const DEAR: Record<string, { path: string; body: JsonObject }> = {
 };
 for (const [what, { path, body }] of Object.entries(DEAR)) {
   rule(
-    `[hostile] a ${what} that takes long on one text holds nobody up: who asks later is answered first`,
+    `[INDEX-5] a ${what} that takes long on one text holds nobody up: who asks later is answered first`,
     async () => {
       const dear = await createCollection(shared.client, spaceId, { dynamic: true });
       await dear.upsert([{ id: "long", fields: { s: `${dearText()}d` } }]);
@@ -60,3 +64,63 @@ for (const [what, { path, body }] of Object.entries(DEAR)) {
     60_000,
   );
 }
+
+rule(
+  "[SEARCH-7] a search of texts that were made to take long is ended, and whoever searches elsewhere meanwhile is answered first",
+  async () => {
+    const { client } = shared;
+    const hostile = (await createSpace(client)).id;
+    const calm = (await createSpace(client)).id;
+    await createObject(client, calm, named("The comet is visible"));
+    for (let round = 0; round < 16; round++) {
+      const { id } = await createObject(client, hostile, { types: ["page"] });
+      const path = `/v1/spaces/${hostile}/objects/${id}/editor/markdown`;
+      const { status } = await client.request("PUT", path, {
+        body: { content: `${"a ".repeat(400)}b `.repeat(1_000) },
+      });
+      expect(status).toBe(200);
+    }
+    await searchUntil(client, hostile, { query: "nowhere" }, ({ incomplete }) => !incomplete, 120_000);
+    // None of the phrases is anywhere, and each text has to be gone through to find that out.
+    const exclude = Array.from({ length: 30 }, (_, i) => `${"a ".repeat(i + 1)}b ${"a ".repeat(30 - i)}`);
+    const ended: string[] = [];
+    const dear = Array.from({ length: 2 }, () =>
+      client
+        .request("POST", `/v1/spaces/${hostile}/search`, {
+          body: { query: "a", exclude },
+          timeoutMs: 60_000,
+        })
+        .finally(() => ended.push("dear")),
+    );
+    const found = await search(client, calm, { query: "comet" });
+    ended.push("calm");
+    expect(found.hits).toHaveLength(1);
+    const replies = await Promise.all(dear);
+    expect(replies.map(({ status, json }) => [status, (json as unknown as ErrorBody).error.code])).toEqual([
+      [503, "server.unavailable"],
+      [503, "server.unavailable"],
+    ]);
+    // One of the two may have been under way already; the other had to wait for the other space's turn.
+    expect(ended.at(-1)).toBe("dear");
+    expect((await searchWhole(client, calm, { query: "comet" })).hits).toHaveLength(1);
+    expect((await searchWhole(client, hostile, { query: "a", limit: 1 })).hits).toHaveLength(1);
+
+    // What others ask of that process is not lost with it.
+    const gone = (await createSpace(client)).id;
+    await createObject(client, gone, named("A comet that is deleted"));
+    await searchWhole(client, gone, { query: "comet" });
+    const index = join(indexDirectory(shared.server.dataDir), `${gone}.db`);
+    expect(existsSync(index)).toBe(true);
+    const again = client.fails(
+      "POST",
+      `/v1/spaces/${hostile}/search`,
+      { query: "a", exclude },
+      503,
+      "server.unavailable",
+    );
+    await client.del(`/v1/spaces/${gone}`);
+    await Promise.all([again, search(client, calm, { query: "comet" })]);
+    await until(() => !existsSync(index), "the index of a deleted space is gone", 20_000);
+  },
+  240_000,
+);

@@ -1,7 +1,7 @@
 /** Programs that mean harm, four at once on a real server: they end by their own status, and nobody else notices. */
 import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
-import { PROGRAM_CHILD } from "../../src/sandbox/program-limits.ts";
+import { PROGRAM_CHILD, PROGRAM_LIMITS } from "../../src/sandbox/program-limits.ts";
 import { measureReads } from "../support/latency.ts";
 import { rule } from "../support/rule.ts";
 import { agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
@@ -83,6 +83,32 @@ rule(
     await agent.putTrigger("greedy", { program: await agent.putProgram("greedy", body) });
     const { run } = await agent.run("greedy");
     expect(run).toMatchObject({ status: "ok", value: { codes: ["host.reply_too_large"], read: 8 } });
+  },
+  60_000,
+);
+
+rule(
+  "[AGENT-9] a program that writes without end is refused beyond its bound, and its trace says so",
+  async () => {
+    await using server = await startServer({ env: RUNTIME_ENV });
+    const agent = await agentOf(server);
+    const space = await createSpace(server.client);
+    const items = await createCollection(server.client, space.id, { dynamic: true });
+    const target = JSON.stringify({ spaceId: space.id, ...items.target });
+    const body = `
+      let written = 0;
+      try {
+        for (; written < 100; written++)
+          await svc.upsert({ ...${target}, records: [{ id: "r" + (written % 4), fields: { s: written + "x".repeat(900000) } }] });
+      } catch (error) {
+        const { records } = await svc.query({ ...${target}, sort: ["id"], limit: 1 });
+        return { code: error.code, written, read: records.length };
+      }`;
+    await agent.putTrigger("scribe", { program: await agent.putProgram("scribe", body) });
+    const { run, trace } = await agent.run("scribe");
+    const written = Math.floor(PROGRAM_LIMITS.writtenBytes / 900_300);
+    expect(run).toMatchObject({ status: "ok", value: { code: "host.written_too_much", written, read: 1 } });
+    expect(trace!.filter((line) => JSON.stringify(line).includes('"host.written_too_much"'))).toHaveLength(1);
   },
   60_000,
 );

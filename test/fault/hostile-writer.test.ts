@@ -70,7 +70,7 @@ describe("a hostile writer", () => {
   afterAll(() => besieged?.[Symbol.asyncDispose](), 30_000);
 
   rule(
-    "[hostile] times beyond every date and values nested thousands deep: quarantined or without effect, and nothing is asked for again",
+    "[CHANGE-3] times beyond every date and values nested thousands deep: quarantined or without effect, and nothing is asked for again",
     async () => {
       const own = await attack(digestOfCid(besieged.objectId)!);
       const deep = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
@@ -100,7 +100,7 @@ describe("a hostile writer", () => {
   );
 
   rule(
-    "[hostile] trace ids by the hundred thousand, and records that grow without end, take no disk beyond their bounds",
+    "[CHANGE-3] trace ids by the hundred thousand, and records that grow without end, take no disk beyond their bounds",
     async () => {
       const before = besieged.bytesOnDisk();
       const memory = memoryOf(besieged.server);
@@ -129,7 +129,7 @@ describe("a hostile writer", () => {
   );
 
   rule(
-    "[hostile] deletions of the space's index, of the log of deletions and of a bundle's root delete nothing: it is renamed, and the bundle used, as before",
+    "[CHANGE-8] deletions of the space's index, of the log of deletions and of a bundle's root delete nothing: it is renamed, and the bundle used, as before",
     async () => {
       const { server, spaceId } = besieged;
       const base = `/v1/spaces/${spaceId}`;
@@ -170,7 +170,7 @@ describe("a hostile writer", () => {
   );
 
   rule(
-    "[hostile] -0, numbers beyond doubles and lone surrogates in values and ids fold alike on both",
+    "[CHANGE-2] -0, numbers beyond doubles and lone surrogates in values and ids fold alike on both",
     async () => {
       const { forge, records, push } = await attack();
       const set = (id: string, path: string, value: string) =>

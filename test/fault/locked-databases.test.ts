@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { searchWhole } from "../support/models/search.ts";
+import { pace } from "../support/pace.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
 import type { Client, JsonObject, Reply } from "../support/server/client.ts";
@@ -53,7 +54,7 @@ function watchAnswers(client: Client): () => Promise<number> {
       const begunMs = performance.now();
       await client.get("/v1/spaces");
       worst = Math.max(worst, performance.now() - begunMs);
-      await Bun.sleep(10);
+      await pace(10);
     }
   })();
   return async () => {

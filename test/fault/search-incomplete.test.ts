@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { embeddingBy, startEmbeddingEndpoint } from "../support/models/embedding-endpoint.ts";
 import { ENGLISH_MODEL, hasModels, NO_MODELS, placeModel } from "../support/models/models.ts";
 import { type SearchAnswer, searchUntil, searchWhole } from "../support/models/search.ts";
+import { pace } from "../support/pace.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -113,7 +114,7 @@ async function live(server: RunningServer, world: World, rng: Rng, lengthMs: num
   const { client } = server;
   let isOver = false;
   const ending = async (): Promise<void> => {
-    await Bun.sleep(lengthMs);
+    await pace(lengthMs);
     isOver = true;
     await disturbance?.end();
   };
@@ -126,7 +127,7 @@ async function live(server: RunningServer, world: World, rng: Rng, lengthMs: num
   const write = async (): Promise<void> => {
     while (!isOver) {
       await spared(writeOne(client, world, rng));
-      if (rng.chance(0.2)) await Bun.sleep(rng.int(0, 100));
+      if (rng.chance(0.2)) await pace(rng.int(0, 100));
     }
   };
   const ask = async (): Promise<void> => {
@@ -174,7 +175,7 @@ onProcesses(
       else world = await makeWorld(server.client, "lantern ".repeat(200));
       await live(server, world, rng, rng.int(400, 1_000), {
         disturb: async () => {
-          await Bun.sleep(rng.int(20, 400));
+          await pace(rng.int(20, 400));
           killChild(server, "__index");
         },
         end: () => server.kill(),

@@ -28,7 +28,7 @@ async function inTurn<T>(items: readonly T[], run: (item: T) => Promise<unknown>
 }
 
 rule(
-  `[search] ${SPACES} spaces that are behind at once are indexed one after another, with ${FILES} files at a time`,
+  `[STORE-9] ${SPACES} spaces that are behind at once are indexed one after another, with ${FILES} files at a time`,
   async () => {
     const limited = ["sh", "-c", `ulimit -n ${FILES} && exec "$0" "$@"`];
     await using server = await startServer({ wrapper: limited });

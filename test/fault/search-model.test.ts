@@ -44,7 +44,7 @@ const NAMES = [
 ];
 
 onModels(
-  "[search] a paraphrase is found on an English model; a killed process that embeds is begun anew, killed indexing goes on",
+  "[SEARCH-6] a paraphrase is found on an English model; a killed process that embeds is begun anew, killed indexing goes on",
   async () => {
     await using server = await startServer({ env: EMBEDS });
     placeModel(server.dataDir, ENGLISH_MODEL);
@@ -76,7 +76,7 @@ onModels(
 );
 
 onModels(
-  "[search] an executable that carries a model finds by meaning at its first start, in an empty directory, in another language; the last sentence of a long text is not left out",
+  "[SEARCH-6] an executable that carries a model finds by meaning at its first start, in an empty directory, in another language; the last sentence of a long text is not left out",
   async () => {
     using scratch = scratchDir("svc-model-build");
     const outfile = join(scratch.path, "svc");
@@ -112,7 +112,7 @@ onModels(
 );
 
 onModels(
-  "[search] a model is fetched from a mirror that fails, lies and is slow: shown in bytes as index.model_download; words are found meanwhile, meaning afterwards",
+  "[SEARCH-6] a model is fetched from a mirror that fails, lies and is slow: shown in bytes as index.model_download; words are found meanwhile, meaning afterwards",
   async () => {
     const fileOf = (name: string) => {
       const path = join(modelDirectory(ENGLISH_MODEL), name);
@@ -162,7 +162,7 @@ onModels(
 );
 
 onModels(
-  "[search] processes that embed and get no memory: words are found, the status says so, no text is given up; with memory meaning comes by itself",
+  "[SEARCH-6] processes that embed and get no memory: words are found, the status says so, no text is given up; with memory meaning comes by itself",
   async () => {
     await using server = await startServer({ env: EMBEDS });
     placeModel(server.dataDir, ENGLISH_MODEL);

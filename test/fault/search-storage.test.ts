@@ -37,13 +37,13 @@ const processes = async (server: RunningServer): Promise<ProcessRow[]> =>
 
 /** The row of a piece of long work, once it is there. */
 async function shown(server: RunningServer, kind: string): Promise<ProcessRow> {
-  const deadline = performance.now() + 60_000;
-  for (;;) {
-    const row = (await processes(server)).find((each) => each.kind === kind);
-    if (row) return row;
-    if (performance.now() > deadline) throw new Error(`no process ${kind}: ${JSON.stringify(await processes(server))}`);
-    await Bun.sleep(20);
-  }
+  let row: ProcessRow | undefined;
+  const isThere = async () => {
+    row = (await processes(server)).find((each) => each.kind === kind);
+    return row !== undefined;
+  };
+  await until(isThere, `a process ${kind}`, 60_000);
+  return row!;
 }
 
 /** Long texts of words that no other has, and at the end of each one that says which it is. */
@@ -64,7 +64,7 @@ async function writeTexts(server: RunningServer): Promise<string> {
 }
 
 skipUnless(canMount(), "a file system of its own cannot be mounted here")(
-  "[search] a full disk stops the index alone: it says `incomplete`, keeps what it has, and goes on when there is room, shown as index.fts",
+  "[SEARCH-5] a full disk stops the index alone: it says `incomplete`, keeps what it has, and goes on when there is room, shown as index.fts",
   async () => {
     using root = scratchDir("svc-search-full");
     const first = await startServer({ dataDir: root.path, env: { SVC_INDEX_ENABLED: "false" } });
@@ -114,7 +114,7 @@ const startWith = (endpoint: EmbeddingEndpoint, dataDir: string): Promise<Runnin
   startServer({ dataDir, env: embeddingBy(endpoint) });
 
 rule(
-  "[SRV-6] [search] where the native library is missing hybrid says `unavailable`, words are found, and the log says it once; with it, meaning comes by itself",
+  "[SRV-6] [SEARCH-6] where the native library is missing hybrid says `unavailable`, words are found, and the log says it once; with it, meaning comes by itself",
   async () => {
     using root = scratchDir("svc-search-native");
     await using endpoint = startEmbeddingEndpoint(MEANINGS);
@@ -154,7 +154,7 @@ rule(
 );
 
 rule(
-  "[search] embedding is shown as index.embed for as long as texts wait",
+  "[PROC-2] embedding is shown as index.embed for as long as texts wait",
   async () => {
     using root = scratchDir("svc-search-embed");
     await using endpoint = startEmbeddingEndpoint(MEANINGS);

@@ -17,7 +17,7 @@ interface Frame {
 
 describeWithMachines("readers that stop reading", () => {
   rule(
-    "[sync-status/subscribe] a slow reader gets lagged with the number of statuses it missed, and the newest of each space",
+    "[LIVE-4] a slow reader gets lagged with the number of statuses it missed, and the newest of each space",
     async () => {
       await using lan = createLan();
       const machine = await lan.machine();

@@ -27,7 +27,7 @@ describe("a disk that is full", () => {
   const wrapper = ["bash", "-c", `trap '' XFSZ; ulimit -f ${LIMIT_KIB}; exec "$@"`, "limited"];
 
   rule(
-    "[fault] a failed commit fails its waiters alone: what was acknowledged is there, what failed is not",
+    "[CHANGE-10] a failed commit fails its waiters alone: what was acknowledged is there, what failed is not",
     async () => {
       using root = scratchDir("svc-full");
       const calm = await startServer({ dataDir: root.path });
@@ -112,7 +112,7 @@ describe("another program that holds a database", () => {
 
 describe("other users of the machine", () => {
   rule(
-    "[store] whatever the umask, nothing below a data root is open to them, while it is used and after a restart",
+    "[STORE-7] whatever the umask, nothing below a data root is open to them, while it is used and after a restart",
     async () => {
       using root = scratchDir("svc-umask");
       const wrapper = ["bash", "-c", 'umask 0; exec "$@"', "open"];
@@ -148,7 +148,7 @@ describe("other users of the machine", () => {
 
 describe("many spaces", () => {
   rule(
-    "[store] four hundred spaces are served within 1,024 descriptors, before and after a restart",
+    "[STORE-9] four hundred spaces are served within 1,024 descriptors, before and after a restart",
     async () => {
       using root = scratchDir("svc-many");
       const wrapper = ["bash", "-c", 'ulimit -n 1024; exec "$@"', "limited"];
@@ -194,14 +194,14 @@ describe("files that cannot be used", () => {
     };
   }
 
-  rule("[store] the files lie where the layout says: sdk/account.db and sdk/<spaceId>.db", async () => {
+  rule("[STORE-7] the files lie where the layout says: sdk/account.db and sdk/<spaceId>.db", async () => {
     using root = await rootWithSpace();
     expect(root.account).toEndWith("/sdk/account.db");
     expect(root.space).toEndWith(`/sdk/${root.spaceId}.db`);
   });
 
   rule(
-    "[store] an account file of a newer version refuses the start with a clear error and is left alone",
+    "[STORE-2] an account file of a newer version refuses the start with a clear error and is left alone",
     async () => {
       using root = await rootWithSpace();
       const db = new Database(root.account);
@@ -215,17 +215,20 @@ describe("files that cannot be used", () => {
     },
   );
 
-  rule("[store] a file that is no database refuses the start and names the file, and is not overwritten", async () => {
-    using root = await rootWithSpace();
-    const junk = "this is not a database ".repeat(500);
-    writeFileSync(root.account, junk);
-    const refused = await refusedStart({ dataDir: root.path });
-    expect(refused.code).not.toBe(0);
-    expect(refused.stderr).toContain("account.db");
-    expect(readFileSync(root.account, "utf8")).toBe(junk);
-  });
+  rule(
+    "[STORE-2] a file that is no database refuses the start and names the file, and is not overwritten",
+    async () => {
+      using root = await rootWithSpace();
+      const junk = "this is not a database ".repeat(500);
+      writeFileSync(root.account, junk);
+      const refused = await refusedStart({ dataDir: root.path });
+      expect(refused.code).not.toBe(0);
+      expect(refused.stderr).toContain("account.db");
+      expect(readFileSync(root.account, "utf8")).toBe(junk);
+    },
+  );
 
-  rule("[store] one broken space file does not keep the account and the other spaces from being served", async () => {
+  rule("[STORE-2] one broken space file does not keep the account and the other spaces from being served", async () => {
     using root = await rootWithSpace();
     const more = await startServer({ dataDir: root.path });
     const healthy = await createSpace(more.client, "healthy");

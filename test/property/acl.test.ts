@@ -83,7 +83,7 @@ function randomBuild(rng: Rng, people: People, context: AclContext): () => reado
 describe("one chain", () => {
   for (let i = 0; i < HISTORIES; i++) {
     const seed = (firstSeed + i) >>> 0;
-    rule(`[acl] history ${i}: invariants hold after every record`, () => runChain(seed));
+    rule(`[ACL-2] history ${i}: invariants hold after every record`, () => runChain(seed));
   }
 });
 
@@ -187,7 +187,7 @@ function checkInvariants(
 describe("several devices", () => {
   for (let i = 0; i < Math.max(1, Math.floor(HISTORIES / 2)); i++) {
     const seed = (firstSeed + 1000 + i) >>> 0;
-    rule(`[acl] meeting ${i}: one chain, one roster, the same rows`, () => runDevices(seed), 60_000);
+    rule(`[ACL-11] meeting ${i}: one chain, one roster, the same rows`, () => runDevices(seed), 60_000);
   }
 });
 

@@ -189,7 +189,7 @@ describe("an adversary with keys", () => {
   for (let i = 0; i < HISTORIES; i++) {
     const seed = (firstSeed + i) >>> 0;
     rule(
-      `[hostile] history ${i}: nothing throws, grows, stalls or differs, whatever rights it has`,
+      `[CHANGE-3] history ${i}: nothing throws, grows, stalls or differs, whatever rights it has`,
       () => runHistory(seed),
       120_000,
     );

@@ -23,12 +23,12 @@ describe("random histories", () => {
   for (let i = 0; i < HISTORIES; i++) {
     const seed = (firstSeed + i) >>> 0;
     rule(
-      `[convergence] history ${i}: replicas agree byte for byte and with the reference fold`,
+      `[CHANGE-2] history ${i}: replicas agree byte for byte and with the reference fold`,
       () => runHistory(seed),
       120_000,
     );
   }
-  for (const past of PAST_SEEDS) rule(`[convergence] past failure: ${past.name}`, () => runHistory(past.seed), 120_000);
+  for (const past of PAST_SEEDS) rule(`[CHANGE-2] past failure: ${past.name}`, () => runHistory(past.seed), 120_000);
 });
 
 async function runHistory(seed: number): Promise<void> {
@@ -91,7 +91,7 @@ async function expectOwnFold(replica: Replica): Promise<void> {
 
 describe("one replica", () => {
   rule(
-    "[convergence] what was asked for is what is stored: rows equal the fold of the requests themselves",
+    "[CHANGE-2] what was asked for is what is stored: rows equal the fold of the requests themselves",
     async () => {
       for (let i = 0; i < 6; i++) {
         const rng = createRng(firstSeed).fork(`alone ${i}`);
@@ -120,31 +120,28 @@ describe("one replica", () => {
 });
 
 describe("delivery", () => {
-  rule(
-    "[convergence] a change that names a record twice is folded whole, on whichever side of a checkpoint",
-    async () => {
-      using dir = scratchDir("svc-world");
-      await using world = await open(dir.path);
-      const [writer, other] = await createReplicas(world, 2);
-      const inc = { id: "r", upsert: true, ops: [{ type: "$inc" as const, path: "n", value: 1 }] };
-      await writer!.write([inc]);
-      await meet([writer!, other!]);
-      // Checkpoints come with so many ops: each of these changes may be the one, with its first or its second record.
-      for (let i = 0; i < 300; i++) await writer!.write([inc, inc]);
-      const packets = await lacking(writer!, other!);
-      expect(packets).toHaveLength(300);
-      await other!.ingest(packets.slice(0, 290));
-      await other!.write([inc]); // sorts before what the writer did last, and after the checkpoints
-      await heal(createRng(1), [writer!, other!]);
-      for (const replica of [writer!, other!]) {
-        expectFold(await replica.rowTexts(), referenceFold(await replica.decoded()));
-        expect(JSON.parse((await replica.rowTexts())[0]!)).toMatchObject({ n: 602 });
-      }
-    },
-  );
+  rule("[CHANGE-2] a change that names a record twice is folded whole, on whichever side of a checkpoint", async () => {
+    using dir = scratchDir("svc-world");
+    await using world = await open(dir.path);
+    const [writer, other] = await createReplicas(world, 2);
+    const inc = { id: "r", upsert: true, ops: [{ type: "$inc" as const, path: "n", value: 1 }] };
+    await writer!.write([inc]);
+    await meet([writer!, other!]);
+    // Checkpoints come with so many ops: each of these changes may be the one, with its first or its second record.
+    for (let i = 0; i < 300; i++) await writer!.write([inc, inc]);
+    const packets = await lacking(writer!, other!);
+    expect(packets).toHaveLength(300);
+    await other!.ingest(packets.slice(0, 290));
+    await other!.write([inc]); // sorts before what the writer did last, and after the checkpoints
+    await heal(createRng(1), [writer!, other!]);
+    for (const replica of [writer!, other!]) {
+      expectFold(await replica.rowTexts(), referenceFold(await replica.decoded()));
+      expect(JSON.parse((await replica.rowTexts())[0]!)).toMatchObject({ n: 602 });
+    }
+  });
 
   rule(
-    "[convergence] children long before their parents, one packet at a time, in reverse",
+    "[CHANGE-5] children long before their parents, one packet at a time, in reverse",
     async () => {
       using dir = scratchDir("svc-world");
       await using world = await open(dir.path);
@@ -158,7 +155,7 @@ describe("delivery", () => {
     60_000,
   );
 
-  rule("[convergence] a record named before it was created, without knowing so, is the same everywhere", async () => {
+  rule("[CHANGE-2] a record named before it was created, without knowing so, is the same everywhere", async () => {
     using dir = scratchDir("svc-world");
     await using world = await open(dir.path);
     const [creator, early, witness] = await createReplicas(world, 3);
@@ -179,7 +176,7 @@ describe("delivery", () => {
     expect(await early!.rowTexts("auto")).toEqual(rows);
   });
 
-  rule("[convergence] what is parked survives a restart and heals afterwards", async () => {
+  rule("[CHANGE-5] what is parked survives a restart and heals afterwards", async () => {
     using dir = scratchDir("svc-world");
     await using world = await open(dir.path);
     const [writer, reader] = await createReplicas(world, 2);
@@ -198,7 +195,7 @@ describe("delivery", () => {
     expect(await reader!.rowTexts()).toEqual(await writer!.rowTexts());
   });
 
-  rule("[convergence] a duplicate is said to be one and changes nothing", async () => {
+  rule("[CHANGE-2] a duplicate is said to be one and changes nothing", async () => {
     using dir = scratchDir("svc-world");
     await using world = await open(dir.path);
     const [writer, reader] = await createReplicas(world, 2);
@@ -220,7 +217,7 @@ const memberTest = skipUnless(membership, "the engine's port offers no members y
 describe("late verdicts", () => {
   for (let i = 0; i < 8; i++) {
     memberTest(
-      `[convergence] membership history ${i}: what a removal cuts off counts nowhere, whenever it is learnt`,
+      `[CHANGE-6] membership history ${i}: what a removal cuts off counts nowhere, whenever it is learnt`,
       async () => {
         const rng = createRng(firstSeed).fork(`membership ${i}`);
         using dir = scratchDir("svc-world");

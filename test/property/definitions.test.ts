@@ -116,7 +116,7 @@ describe("apart and together", () => {
   for (let i = 0; i < HISTORIES; i++) {
     const seed = (firstSeed + i) >>> 0;
     rule(
-      `[definitions] history ${i}: rows and schema agree byte for byte`,
+      `[CHANGE-2] history ${i}: rows and schema agree byte for byte`,
       async () => {
         const rng = createRng(seed);
         try {
@@ -155,54 +155,50 @@ function forge(
 }
 
 describe("rules that depend on the record", () => {
-  rule(
-    "[definitions] author-only and write-once hold for changes from elsewhere, in every order of arrival",
-    async () => {
-      await withReplicas(["alice", "mallory", "reader"], async ([alice, mallory, reader], { open }) => {
-        const rng = createRng(firstSeed);
-        const at = await prepared([alice!, mallory!], STAMPED);
-        const modify = (replica: SchemaReplica, id: string, fields: JsonObject) =>
-          replica.services.records.modify({
-            ...at,
-            dataset: "notes",
-            records: [{ id, upsert: true, ops: [{ type: "$set", path: "", value: fields }] }],
-          });
-        await modify(alice!, "r", { text: "alice", once: "first", free: 1 });
-        await meet(rng, [alice!, mallory!]);
-        const contents = async () =>
-          (await mallory!.rowTexts()).map((row) => row.replace(/"modifiedAt":\{[^}]*\}/, ""));
-        const before = await contents();
-        const drops = await forge(mallory!, at, {
-          id: "r",
-          ops: [
-            { type: "$set", path: "text", value: "mallory" },
-            { type: "$unset", path: "text" },
-            { type: "$set", path: "once", value: "second" },
-            { type: "$set", path: "by", value: mallory!.accountId },
-            { type: "$set", path: "by.x", value: 1 },
-            { type: "$set", path: "free", value: "no number" },
-            { type: "$set", path: "stray", value: 1 },
-          ],
+  rule("[TYPE-3] author-only and write-once hold for changes from elsewhere, in every order of arrival", async () => {
+    await withReplicas(["alice", "mallory", "reader"], async ([alice, mallory, reader], { open }) => {
+      const rng = createRng(firstSeed);
+      const at = await prepared([alice!, mallory!], STAMPED);
+      const modify = (replica: SchemaReplica, id: string, fields: JsonObject) =>
+        replica.services.records.modify({
+          ...at,
+          dataset: "notes",
+          records: [{ id, upsert: true, ops: [{ type: "$set", path: "", value: fields }] }],
         });
-        expect(drops.rejections.map((drop) => drop.opIndex)).toEqual([0, 1, 2, 3, 4, 5, 6]);
-        await forge(mallory!, at, { id: "r", delete: true, ops: [] });
-        await forge(mallory!, at, { id: "never", delete: true, ops: [] });
-        expect(await contents()).toEqual(before);
-        await modify(mallory!, "r", { free: 2 });
-        await modify(alice!, "r", { text: "alice again" });
-        await meet(rng, [alice!, mallory!, reader!]);
-        const record = (replica: SchemaReplica) => {
-          const { engine } = replica.services;
-          return engine.record(engine.object(at.objectId)!, "notes", "r");
-        };
-        for (const replica of [alice!, mallory!, reader!])
-          expect(record(replica)).toMatchObject({ by: alice!.accountId, text: "alice again", once: "first", free: 2 });
-        await expectSame(rng, [alice!, mallory!, reader!], open);
+      await modify(alice!, "r", { text: "alice", once: "first", free: 1 });
+      await meet(rng, [alice!, mallory!]);
+      const contents = async () => (await mallory!.rowTexts()).map((row) => row.replace(/"modifiedAt":\{[^}]*\}/, ""));
+      const before = await contents();
+      const drops = await forge(mallory!, at, {
+        id: "r",
+        ops: [
+          { type: "$set", path: "text", value: "mallory" },
+          { type: "$unset", path: "text" },
+          { type: "$set", path: "once", value: "second" },
+          { type: "$set", path: "by", value: mallory!.accountId },
+          { type: "$set", path: "by.x", value: 1 },
+          { type: "$set", path: "free", value: "no number" },
+          { type: "$set", path: "stray", value: 1 },
+        ],
       });
-    },
-  );
+      expect(drops.rejections.map((drop) => drop.opIndex)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+      await forge(mallory!, at, { id: "r", delete: true, ops: [] });
+      await forge(mallory!, at, { id: "never", delete: true, ops: [] });
+      expect(await contents()).toEqual(before);
+      await modify(mallory!, "r", { free: 2 });
+      await modify(alice!, "r", { text: "alice again" });
+      await meet(rng, [alice!, mallory!, reader!]);
+      const record = (replica: SchemaReplica) => {
+        const { engine } = replica.services;
+        return engine.record(engine.object(at.objectId)!, "notes", "r");
+      };
+      for (const replica of [alice!, mallory!, reader!])
+        expect(record(replica)).toMatchObject({ by: alice!.accountId, text: "alice again", once: "first", free: 2 });
+      await expectSame(rng, [alice!, mallory!, reader!], open);
+    });
+  });
 
-  rule("[definitions] two who create one record apart: the first in order is its author everywhere", async () => {
+  rule("[TYPE-3] two who create one record apart: the first in order is its author everywhere", async () => {
     await withReplicas(["alice", "bob"], async ([alice, bob], { open }) => {
       const rng = createRng(firstSeed + 1);
       const at = await prepared([alice!, bob!], STAMPED);
@@ -220,7 +216,7 @@ describe("rules that depend on the record", () => {
     });
   });
 
-  rule("[definitions] a definition is pinned against other devices; its display leaves are not", async () => {
+  rule("[TYPE-2] a definition is pinned against other devices; its display leaves are not", async () => {
     await withReplicas(["alice", "mallory"], async ([alice, mallory], { open }) => {
       const rng = createRng(firstSeed + 2);
       const at = await prepared([alice!, mallory!], STAMPED);
@@ -250,53 +246,50 @@ describe("rules that depend on the record", () => {
 });
 
 describe("one name twice", () => {
-  rule(
-    "[definitions] the oldest definition has the name, another is marked and is written to under its id",
-    async () => {
-      await withReplicas(["one", "two"], async ([one, two], { open }) => {
-        const rng = createRng(firstSeed + 6);
-        const made: { typeId: string; defId: string; objectId: string }[] = [];
-        for (const [replica, xKey] of [
-          [one!, "a"],
-          [two!, "b"],
-        ] as const) {
-          const { types, datasets, objects } = replica.services;
-          const type = await types.create({ xKey });
-          const fields = [{ key: xKey, kind: "string", mutableBy: "any" }];
-          const defId = await datasets.add(type.id, { name: "same", idRule: "user", fields });
-          const object = await objects.create({ types: [type.id] });
-          made.push({ typeId: type.id, defId, objectId: object.id });
-        }
-        const write = (replica: SchemaReplica, dataset: string, index: 0 | 1, value: string) =>
-          replica.services.records.modify({
-            objectId: made[index]!.objectId,
-            dataset,
-            records: [{ id: "r", upsert: true, ops: [{ type: "$set", path: index === 0 ? "a" : "b", value }] }],
-          });
-        await write(one!, "same", 0, "before");
-        await write(two!, "same", 1, "before");
-        await meet(rng, [one!, two!]);
-        const listed = made.map(({ typeId }) => one!.services.datasets.list(typeId)[0]!);
-        expect(listed.filter((each) => each.invalid)).toHaveLength(1);
-        const loser = listed[0]!.invalid ? 0 : 1;
-        const winner = loser === 0 ? 1 : 0;
-        expect(listed[loser]!.invalidReason).toContain(listed[winner]!.id);
-        await write(one!, "same", winner, "after");
-        await expect(write(one!, "same", loser, "after")).rejects.toMatchObject({ code: "dataset.validation" });
-        await write(two!, listed[loser]!.id, loser, "after");
-        await meet(rng, [one!, two!]);
-        const { engine, datasets } = one!.services;
-        for (const [index, { objectId }] of made.entries())
-          expect(engine.record(engine.object(objectId)!, "same", "r")).toMatchObject({
-            [index === 0 ? "a" : "b"]: "after",
-          });
-        expect(datasets.listing().filter((each) => each.name === "same")).toHaveLength(1);
-        await expectSame(rng, [one!, two!], open);
-        const again = one!.services.datasets; // it was opened anew
-        await again.remove(made[winner]!.typeId, listed[winner]!.id);
-        expect(again.list(made[loser]!.typeId)[0]).not.toHaveProperty("invalid");
-        await write(one!, "same", loser, "again");
-      });
-    },
-  );
+  rule("[TYPE-6] the oldest definition has the name, another is marked and is written to under its id", async () => {
+    await withReplicas(["one", "two"], async ([one, two], { open }) => {
+      const rng = createRng(firstSeed + 6);
+      const made: { typeId: string; defId: string; objectId: string }[] = [];
+      for (const [replica, xKey] of [
+        [one!, "a"],
+        [two!, "b"],
+      ] as const) {
+        const { types, datasets, objects } = replica.services;
+        const type = await types.create({ xKey });
+        const fields = [{ key: xKey, kind: "string", mutableBy: "any" }];
+        const defId = await datasets.add(type.id, { name: "same", idRule: "user", fields });
+        const object = await objects.create({ types: [type.id] });
+        made.push({ typeId: type.id, defId, objectId: object.id });
+      }
+      const write = (replica: SchemaReplica, dataset: string, index: 0 | 1, value: string) =>
+        replica.services.records.modify({
+          objectId: made[index]!.objectId,
+          dataset,
+          records: [{ id: "r", upsert: true, ops: [{ type: "$set", path: index === 0 ? "a" : "b", value }] }],
+        });
+      await write(one!, "same", 0, "before");
+      await write(two!, "same", 1, "before");
+      await meet(rng, [one!, two!]);
+      const listed = made.map(({ typeId }) => one!.services.datasets.list(typeId)[0]!);
+      expect(listed.filter((each) => each.invalid)).toHaveLength(1);
+      const loser = listed[0]!.invalid ? 0 : 1;
+      const winner = loser === 0 ? 1 : 0;
+      expect(listed[loser]!.invalidReason).toContain(listed[winner]!.id);
+      await write(one!, "same", winner, "after");
+      await expect(write(one!, "same", loser, "after")).rejects.toMatchObject({ code: "dataset.validation" });
+      await write(two!, listed[loser]!.id, loser, "after");
+      await meet(rng, [one!, two!]);
+      const { engine, datasets } = one!.services;
+      for (const [index, { objectId }] of made.entries())
+        expect(engine.record(engine.object(objectId)!, "same", "r")).toMatchObject({
+          [index === 0 ? "a" : "b"]: "after",
+        });
+      expect(datasets.listing().filter((each) => each.name === "same")).toHaveLength(1);
+      await expectSame(rng, [one!, two!], open);
+      const again = one!.services.datasets; // it was opened anew
+      await again.remove(made[winner]!.typeId, listed[winner]!.id);
+      expect(again.list(made[loser]!.typeId)[0]).not.toHaveProperty("invalid");
+      await write(one!, "same", loser, "again");
+    });
+  });
 });

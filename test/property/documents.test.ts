@@ -134,7 +134,7 @@ describe("documents", () => {
   for (let i = 0; i < DOCUMENTS; i++) {
     const seed = (firstSeed + i) >>> 0;
     rule(
-      `[editor] document ${i}: concurrent edits converge and no block is lost that nobody deleted`,
+      `[CHANGE-2] document ${i}: concurrent edits converge and no block is lost that nobody deleted`,
       () => runDocument(seed),
       60_000,
     );

@@ -41,7 +41,7 @@ const FORGERIES: { kind: Forgery; outcome: Outcome; family: string; says: string
 describe("forged changes", () => {
   for (const { kind, outcome, says } of FORGERIES) {
     rule(
-      `[forgery] ${kind}: ${says}; nothing else in its batch suffers`,
+      `[CHANGE-4] ${kind}: ${says}; nothing else in its batch suffers`,
       async () => {
         using dir = scratchDir("svc-world");
         await using world = await open(dir.path);
@@ -73,7 +73,7 @@ describe("forged changes", () => {
   }
 
   rule(
-    "[forgery] each is turned away for a reason of its own",
+    "[CHANGE-4] each is turned away for a reason of its own",
     async () => {
       using dir = scratchDir("svc-world");
       await using world = await open(dir.path);
@@ -93,7 +93,7 @@ describe("forged changes", () => {
     60_000,
   );
 
-  rule("[forgery] unknown-parent: it counts as soon as the parent arrives", async () => {
+  rule("[CHANGE-5] unknown-parent: it counts as soon as the parent arrives", async () => {
     using dir = scratchDir("svc-world");
     await using world = await open(dir.path);
     const [base, target] = await createReplicas(world, 2);
@@ -113,7 +113,7 @@ describe("forged changes", () => {
     );
   });
 
-  rule("[forgery] same-seq: both changes are kept and folded, everywhere alike, and the fork is seen", async () => {
+  rule("[SYNC-8] same-seq: both changes are kept and folded, everywhere alike, and the fork is seen", async () => {
     using dir = scratchDir("svc-world");
     await using world = await open(dir.path);
     const [base, target] = await createReplicas(world, 2);
@@ -131,7 +131,7 @@ describe("forged changes", () => {
     expectFold(await base!.rowTexts(), referenceFold(await base!.decoded()));
   });
 
-  rule("[forgery] forged-record-id: on an auto-id dataset nobody creates a record in another's name", async () => {
+  rule("[DATA-4] forged-record-id: on an auto-id dataset nobody creates a record in another's name", async () => {
     using dir = scratchDir("svc-world");
     await using world = await open(dir.path);
     const [base, target] = await createReplicas(world, 2);

@@ -24,7 +24,7 @@ import { createRights } from "../support/worlds/open-engine.ts";
 import { createAuthor } from "../support/worlds/schema-replica.ts";
 
 rule(
-  "[history] two long branches on one record: views within each, and at their merge",
+  "[HIST-2] two long branches on one record: views within each, and at their merge",
   async () => {
     const rng = createRng(firstSeed).fork("branches");
     using dir = scratchDir("svc-history");
@@ -73,7 +73,7 @@ rule(
 );
 
 rule(
-  "[history] a search passes over thousands of changes that do not match, in pages that follow each other",
+  "[HIST-4] a search passes over thousands of changes that do not match, in pages that follow each other",
   async () => {
     const rng = createRng(firstSeed).fork("search");
     using dir = scratchDir("svc-history");
@@ -111,7 +111,7 @@ rule(
 );
 
 rule(
-  "[history] a group ends at its limit of changes and the next goes on; a page ends when it grows heavy",
+  "[HIST-4] a group ends at its limit of changes and the next goes on; a page ends when it grows heavy",
   async () => {
     using dir = scratchDir("svc-history");
     const { replicas, objectId } = await createWorld(createRng(1), dir.path, 2);
@@ -145,7 +145,7 @@ rule(
   120_000,
 );
 
-rule("[history] a read ends when its request is cancelled, its object deleted or its space closed", async () => {
+rule("[HIST-4] a read ends when its request is cancelled, its object deleted or its space closed", async () => {
   using dir = scratchDir("svc-history");
   const { replicas, objectId } = await createWorld(createRng(1), dir.path, 2);
   const [one, two] = replicas;
@@ -184,7 +184,7 @@ rule("[history] a read ends when its request is cancelled, its object deleted or
   for (const replica of replicas) await replica.close();
 });
 
-rule("[history] views hold while writes and late changes go on", async () => {
+rule("[HIST-2] views hold while writes and late changes go on", async () => {
   await withHistory("busy", async (world) => {
     const { rng, replicas, objectId, written } = world;
     await heal(rng, replicas);
@@ -201,7 +201,7 @@ rule("[history] views hold while writes and late changes go on", async () => {
   });
 });
 
-rule("[history] what has no body yet does not say when a view was modified", async () => {
+rule("[HIST-2] what has no body yet does not say when a view was modified", async () => {
   using dir = scratchDir("svc-history");
   const rights = createRights();
   let time = 1_800_000_000_000;
@@ -222,7 +222,7 @@ rule("[history] what has no body yet does not say when a view was modified", asy
   for (const replica of [one, two]) await replica.close();
 });
 
-rule("[history] a body that comes late is listed and part of every view from then on", async () => {
+rule("[HIST-2] a body that comes late is listed and part of every view from then on", async () => {
   using dir = scratchDir("svc-history");
   const rights = createRights();
   const now = () => 1_800_000_000_000;

@@ -155,5 +155,5 @@ for (let i = 0; i < 25; i++)
   describe(`history ${i}`, () => {
     const history = useHistory(`history ${i}`);
     for (const [title, check] of Object.entries(i < 10 ? { ...RULES, ...RIGHTS } : RULES))
-      rule(`[history] ${title}`, () => check(history()), 120_000);
+      rule(`[HIST-2] ${title}`, () => check(history()), 120_000);
   });

@@ -124,35 +124,38 @@ async function chain(world: World, length: number): Promise<Uint8Array[]> {
 
 describe("verified on another thread", () => {
   for (let seed = firstSeed; seed < firstSeed + HISTORIES; seed++) {
-    rule(`[intake] history ${seed - firstSeed}: what comes of a batch does not depend on who verified it`, async () => {
-      using world = createWorld();
-      const rng = createRng(seed);
-      const honest = await randomHistory(world, rng);
-      const forged = honest
-        .slice(2)
-        .filter(() => rng.chance(0.1))
-        .map(withBadSignature);
-      const junk = [Buffer.concat([honest[5]!, Uint8Array.of(0)]), new Uint8Array(90).fill(7)];
-      const batch = rng.shuffle([...honest, ...forged, ...junk, honest[3]!]);
+    rule(
+      `[CHANGE-4] history ${seed - firstSeed}: what comes of a batch does not depend on who verified it`,
+      async () => {
+        using world = createWorld();
+        const rng = createRng(seed);
+        const honest = await randomHistory(world, rng);
+        const forged = honest
+          .slice(2)
+          .filter(() => rng.chance(0.1))
+          .map(withBadSignature);
+        const junk = [Buffer.concat([honest[5]!, Uint8Array.of(0)]), new Uint8Array(90).fill(7)];
+        const batch = rng.shuffle([...honest, ...forged, ...junk, honest[3]!]);
 
-      const alone = world.open("alone");
-      const verdicts: IngestVerdict[] = [];
-      for (const bytes of batch) verdicts.push(...(await alone.ingest([bytes])));
-      expect(refusals(verdicts).length).toBeGreaterThan(forged.length);
-      const here = world.open("here");
-      expect(refusals(await here.ingest(batch))).toEqual(refusals(verdicts));
-      const there = world.open("there", { checker });
-      expect(refusals(await there.ingest(batch))).toEqual(refusals(verdicts));
+        const alone = world.open("alone");
+        const verdicts: IngestVerdict[] = [];
+        for (const bytes of batch) verdicts.push(...(await alone.ingest([bytes])));
+        expect(refusals(verdicts).length).toBeGreaterThan(forged.length);
+        const here = world.open("here");
+        expect(refusals(await here.ingest(batch))).toEqual(refusals(verdicts));
+        const there = world.open("there", { checker });
+        expect(refusals(await there.ingest(batch))).toEqual(refusals(verdicts));
 
-      const expected = stateOf(alone);
-      expect(expected.parked).toEqual([]);
-      expect(stateOf(here)).toEqual(expected);
-      expect(stateOf(there)).toEqual(expected);
-      for (const engine of [alone, here, there]) await engine.close();
-    });
+        const expected = stateOf(alone);
+        expect(expected.parked).toEqual([]);
+        expect(stateOf(here)).toEqual(expected);
+        expect(stateOf(there)).toEqual(expected);
+        for (const engine of [alone, here, there]) await engine.close();
+      },
+    );
   }
 
-  rule("[intake] an answer for other bytes is worth nothing", async () => {
+  rule("[CHANGE-4] an answer for other bytes is worth nothing", async () => {
     using world = createWorld();
     const all = await chain(world, 120);
     const forged = withBadSignature(all[20]!);
@@ -173,7 +176,7 @@ describe("verified on another thread", () => {
     }
   });
 
-  rule("[intake] few changes are verified where they are written", async () => {
+  rule("few changes are verified where they are written", async () => {
     using world = createWorld();
     const all = await chain(world, 250);
     const asked: number[] = [];
@@ -193,7 +196,7 @@ describe("verified on another thread", () => {
     await engine.close();
   });
 
-  rule("[intake] threads that die or hang hold no batch up, and are told of once", async () => {
+  rule("[CHANGE-4] threads that die or hang hold no batch up, and are told of once", async () => {
     const entries = { dies: "self.onmessage = () => process.exit(0);", hangs: "self.onmessage = () => { for (;;); };" };
     for (const [name, entry] of Object.entries(entries)) {
       using world = createWorld();
@@ -212,7 +215,7 @@ describe("verified on another thread", () => {
     }
   });
 
-  rule("[intake] a change that cannot be taken fails alone", async () => {
+  rule("[CHANGE-4] a change that cannot be taken fails alone", async () => {
     using world = createWorld();
     const all = await chain(world, 120);
     const writer = world.open("trapper", {}, createAccount());
@@ -303,7 +306,7 @@ const waitingIn = ({ store }: ChangeEngine): number => store.parked.usage().coun
 
 describe("what waited", () => {
   for (const kind of ["parent", "chain", "key"] as const) {
-    rule(`[intake] ${MANY} changes that waited (${kind}) are tried in slices: writes and reads go on`, async () => {
+    rule(`[CHANGE-9] ${MANY} changes that waited (${kind}) are tried in slices: writes and reads go on`, async () => {
       using world = createWorld();
       const history = kind === "parent" ? await fan(world, MANY) : await chain(world, MANY);
       const reference = world.open("reference");
@@ -333,7 +336,7 @@ describe("what waited", () => {
     });
 
     rule(
-      `[intake] a crash between two slices (${kind}) loses nothing: the rest is tried at the next start`,
+      `[CHANGE-9] a crash between two slices (${kind}) loses nothing: the rest is tried at the next start`,
       async () => {
         using world = createWorld();
         const history = kind === "parent" ? await fan(world, MANY) : await chain(world, MANY);
@@ -375,7 +378,7 @@ describe("what waited", () => {
     );
   }
 
-  rule("[intake] a derived root that is made here lets in what waited for it from elsewhere", async () => {
+  rule("[CHANGE-5] a derived root that is made here lets in what waited for it from elsewhere", async () => {
     using world = createWorld();
     const [, ...withoutRoot] = await chain(world, 5);
     const engine = world.open("own", {}, createAccount());

@@ -30,7 +30,11 @@ const firstSeed = runSeed("late-bodies");
 describe("bodies that come late", () => {
   for (let i = 0; i < HISTORIES; i++) {
     const seed = (firstSeed + i) >>> 0;
-    rule(`[stub] history ${i}: whoever got what first, all are the same in the end`, () => runHistory(seed), 120_000);
+    rule(
+      `[CHANGE-7] history ${i}: whoever got what first, all are the same in the end`,
+      () => runHistory(seed),
+      120_000,
+    );
   }
 });
 

@@ -22,33 +22,30 @@ describe("definitions that come late, or do not count", () => {
       records: [{ id, upsert: true, ops: [{ type: "$set", path: "free", value: 1 }] }],
     });
 
-  rule(
-    "[definitions] records that come before their definition wait durably and are folded when it comes",
-    async () => {
-      await withReplicas(["writer", "reader"], async ([writer, reader]) => {
-        const { types, datasets, objects, engine } = writer!.services;
-        const object = await objects.create({});
-        const type = await types.create({ xKey: "note" });
-        await datasets.add(type.id, STAMPED as unknown as Parameters<typeof datasets.add>[1]);
-        await engine.write((tx) => objects.attachType(tx, tx.object(object.id)!, type.id));
-        await write(writer!, object.id, "a");
-        await write(writer!, object.id, "b");
-        const packets = await writer!.packets();
-        // The type's changes come from another writer's chain: here the chain is one, so hold back by replaying it whole.
-        const typeChanges = new Set(
-          engine.store.changes
-            .ofObject(engine.object(type.id)!.no)
-            .map((change) => Buffer.from(change.id).toString("hex")),
-        );
-        expect(typeChanges.size).toBeGreaterThan(3);
-        for (const packet of packets.toReversed()) await reader!.services.engine.ingest([packet]);
-        expect(reader!.parkedCount()).toBe(0);
-        expect(await reader!.rowTexts()).toEqual(await writer!.rowTexts());
-      });
-    },
-  );
+  rule("[CHANGE-5] records that come before their definition wait durably and are folded when it comes", async () => {
+    await withReplicas(["writer", "reader"], async ([writer, reader]) => {
+      const { types, datasets, objects, engine } = writer!.services;
+      const object = await objects.create({});
+      const type = await types.create({ xKey: "note" });
+      await datasets.add(type.id, STAMPED as unknown as Parameters<typeof datasets.add>[1]);
+      await engine.write((tx) => objects.attachType(tx, tx.object(object.id)!, type.id));
+      await write(writer!, object.id, "a");
+      await write(writer!, object.id, "b");
+      const packets = await writer!.packets();
+      // The type's changes come from another writer's chain: here the chain is one, so hold back by replaying it whole.
+      const typeChanges = new Set(
+        engine.store.changes
+          .ofObject(engine.object(type.id)!.no)
+          .map((change) => Buffer.from(change.id).toString("hex")),
+      );
+      expect(typeChanges.size).toBeGreaterThan(3);
+      for (const packet of packets.toReversed()) await reader!.services.engine.ingest([packet]);
+      expect(reader!.parkedCount()).toBe(0);
+      expect(await reader!.rowTexts()).toEqual(await writer!.rowTexts());
+    });
+  });
 
-  rule("[definitions] what another account declared is waited for, over a restart too", async () => {
+  rule("[CHANGE-5] what another account declared is waited for, over a restart too", async () => {
     await withReplicas(["declarer", "writer", "reader"], async ([declarer, writer, reader], { open }) => {
       const rng = createRng(firstSeed + 3);
       const at = await prepared([declarer!, writer!], STAMPED);
@@ -79,7 +76,7 @@ describe("definitions that come late, or do not count", () => {
   });
 
   rule(
-    "[definitions] a definition whose author loses the right, and whose type is deleted, still folds what was written",
+    "[TYPE-6] a definition whose author loses the right, and whose type is deleted, still folds what was written",
     async () => {
       await withReplicas(["declarer", "writer", "late"], async ([declarer, writer, late], { rights }) => {
         const rng = createRng(firstSeed + 4);
@@ -114,7 +111,7 @@ describe("definitions that come late, or do not count", () => {
     },
   );
 
-  rule("[definitions] a type deleted before its definitions arrive: records under them fold all the same", async () => {
+  rule("[TYPE-6] a type deleted before its definitions arrive: records under them fold all the same", async () => {
     await withReplicas(["writer", "late"], async ([writer, late]) => {
       const at = await prepared([writer!], STAMPED);
       await write(writer!, at.objectId, "x");
@@ -125,7 +122,7 @@ describe("definitions that come late, or do not count", () => {
     });
   });
 
-  rule("[definitions] the content of a deleted type is dropped after a while, but for its definitions", async () => {
+  rule("[CHANGE-8] the content of a deleted type is dropped after a while, but for its definitions", async () => {
     await withReplicas(["writer", "late"], async ([writer, late], { wait }) => {
       const at = await prepared([writer!], STAMPED);
       await write(writer!, at.objectId, "x");
@@ -152,34 +149,31 @@ describe("definitions that come late, or do not count", () => {
     });
   });
 
-  rule(
-    "[definitions] a change that names no definition of its dataset has no effect and holds nothing up",
-    async () => {
-      await withReplicas(["writer", "reader"], async ([writer, reader]) => {
-        const at = await prepared([writer!, reader!], STAMPED);
-        await write(writer!, at.objectId, "x");
-        const { engine, schema } = writer!.services;
-        const { definition } = await engine.write((tx) => schema.datasetForWrite("notes", tx)!);
-        for (const [dataset, name] of [
-          ["notes", "nonsense"],
-          ["other", definition!],
-        ] as const) {
-          const answer = schema.registry.rulesFor(dataset, name);
-          if (!("rules" in answer)) throw new Error("it should fold, without effect");
-          const ops: RecordOp[] = [{ type: "$set", path: "free", value: 2 }];
-          const appended = await engine.write((tx) =>
-            tx.appendPartly(
-              tx.object(at.objectId)!,
-              { dataset, definition: name, records: [{ id: "x", upsert: true, ops }] },
-              answer.rules,
-            ),
-          );
-          expect(appended.effective).toBe(false);
-        }
-        await meet(createRng(5), [writer!, reader!]);
-        expect(reader!.parkedCount()).toBe(0);
-        expect(await reader!.rowTexts()).toEqual(await writer!.rowTexts());
-      });
-    },
-  );
+  rule("[CHANGE-4] a change that names no definition of its dataset has no effect and holds nothing up", async () => {
+    await withReplicas(["writer", "reader"], async ([writer, reader]) => {
+      const at = await prepared([writer!, reader!], STAMPED);
+      await write(writer!, at.objectId, "x");
+      const { engine, schema } = writer!.services;
+      const { definition } = await engine.write((tx) => schema.datasetForWrite("notes", tx)!);
+      for (const [dataset, name] of [
+        ["notes", "nonsense"],
+        ["other", definition!],
+      ] as const) {
+        const answer = schema.registry.rulesFor(dataset, name);
+        if (!("rules" in answer)) throw new Error("it should fold, without effect");
+        const ops: RecordOp[] = [{ type: "$set", path: "free", value: 2 }];
+        const appended = await engine.write((tx) =>
+          tx.appendPartly(
+            tx.object(at.objectId)!,
+            { dataset, definition: name, records: [{ id: "x", upsert: true, ops }] },
+            answer.rules,
+          ),
+        );
+        expect(appended.effective).toBe(false);
+      }
+      await meet(createRng(5), [writer!, reader!]);
+      expect(reader!.parkedCount()).toBe(0);
+      expect(await reader!.rowTexts()).toEqual(await writer!.rowTexts());
+    });
+  });
 });

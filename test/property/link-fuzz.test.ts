@@ -43,7 +43,6 @@ const ENDINGS = [
   "the peer sent a message without a kind",
 ];
 const PROBE = 0xffff_fff0;
-const ONE_TURN = 0;
 /** More than there are frames to answer. */
 const TURNS = 60;
 
@@ -132,7 +131,7 @@ async function tryChannel(rng: Rng): Promise<string | undefined> {
   const turns = isWhole ? TURNS : 3;
   for (let turn = 0; turn < turns && endings.length === 0 && !reply(); turn++) {
     socket.emit("drain");
-    await Bun.sleep(ONE_TURN);
+    await Bun.sleep(0);
   }
   const goesOn = endings.length > 0 || equalBytes(reply()?.payload ?? new Uint8Array(0), probe);
   channel.close("the test is over");
@@ -150,7 +149,7 @@ describe("the LAN message channel", () => {
   for (const [index, { name, seed }] of seeds.entries()) {
     const cases = fuzzCases(0.01, index > 0);
     rule(
-      `[wire] ${name}: ${cases} exchanges with spoilt frames end the link for a reason, or go on`,
+      `[SYNC-4] ${name}: ${cases} exchanges with spoilt frames end the link for a reason, or go on`,
       async () => {
         const rng = createRng(seed).fork("channel");
         const before = process.memoryUsage().rss;
@@ -210,7 +209,7 @@ describe("chunks of files on the LAN", () => {
   for (const [index, { name, seed }] of seeds.entries()) {
     const cases = fuzzCases(0.01, index > 0);
     rule(
-      `[files] ${name}: ${cases} spoilt requests are given a chunk of what the peer may have, or nothing`,
+      `[FILE-7] ${name}: ${cases} spoilt requests are given a chunk of what the peer may have, or nothing`,
       async () => {
         const rng = createRng(seed).fork("requests");
         let looked = 0;
@@ -252,7 +251,7 @@ describe("chunks of files on the LAN", () => {
     );
 
     rule(
-      `[files] ${name}: ${Math.ceil(cases / 25)} spoilt answers are taken for what they should be, or for lies, never for anything else`,
+      `[FILE-7] ${name}: ${Math.ceil(cases / 25)} spoilt answers are taken for what they should be, or for lies, never for anything else`,
       async () => {
         const rng = createRng(seed).fork("answers");
         const counts = levelCounts(content.size);

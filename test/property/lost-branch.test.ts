@@ -57,7 +57,7 @@ describe("a member's write under a branch of the ACL log that loses", () => {
     await run({ world, alone, members, decide });
   };
 
-  rule("[convergence] [status] is fetched by the owner's other device, which says `synced` once it has it", () =>
+  rule("[ACL-11] is fetched by the owner's other device, which says `synced` once it has it", () =>
     withApart(1, 1, async ({ world, alone, members, decide }) => {
       await decide();
       // It hears of the branch that wins before anybody asks it for its write.
@@ -76,7 +76,7 @@ describe("a member's write under a branch of the ACL log that loses", () => {
     }),
   );
 
-  rule("[status] is waited for by nobody when the branch that wins puts its author out", () =>
+  rule("[SYNC-2] is waited for by nobody when the branch that wins puts its author out", () =>
     withApart(2, 2, async ({ world, alone, members, decide }) => {
       const [author, other] = members as [SyncDevice, SyncDevice];
       expect(rowsOf(other)).toEqual([expect.stringContaining(TEXT)]);

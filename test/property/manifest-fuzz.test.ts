@@ -212,7 +212,7 @@ function countedStore(sealedByDigest: ReadonlyMap<string, Uint8Array>, hasOthers
 
 describe("manifests of hostile authors", () => {
   rule(
-    `[files] ${CASES} trees, most of them spoilt, give the chunk that they commit to or nothing, before and after a restart`,
+    `[FILE-7] ${CASES} trees, most of them spoilt, give the chunk that they commit to or nothing, before and after a restart`,
     async () => {
       const rng = createRng(firstSeed).fork("downloads");
       let given = 0;
@@ -233,7 +233,7 @@ describe("manifests of hostile authors", () => {
     },
   );
 
-  rule("[files] a page opens in its own place of its own content alone", () => {
+  rule("[FILE-7] a page opens in its own place of its own content alone", () => {
     const rng = createRng(firstSeed).fork("pages");
     let opened = 0;
     for (let i = 0; i < CASES * 2; i++) {
@@ -262,7 +262,7 @@ describe("manifests of hostile authors", () => {
   });
 
   rule(
-    "[files] the store is proved to have a content when it has all of it, page by page, and no longer looked at than that",
+    "[FILE-8] the store is proved to have a content when it has all of it, page by page, and no longer looked at than that",
     async () => {
       const rng = createRng(firstSeed).fork("proofs");
       let proved = 0;
@@ -283,7 +283,7 @@ describe("manifests of hostile authors", () => {
     },
   );
 
-  rule("[files] of a content whose chunks are missing one page is read, however many it has", async () => {
+  rule("[FILE-8] of a content whose chunks are missing one page is read, however many it has", async () => {
     const identity = {
       key: new Uint8Array(32).fill(1),
       hash: new Uint8Array(32),

@@ -104,13 +104,13 @@ describe("rotations on a network in memory", () => {
   for (let at = 0; at < WORLDS; at++) {
     const seed = (firstSeed + at) >>> 0;
     rule(
-      `[ACL-7] [convergence] world ${at}: ${SCHEDULES} schedules, and all have one log`,
+      `[ACL-7] [SYNC-3] world ${at}: ${SCHEDULES} schedules, and all have one log`,
       () => runWorld(seed, kindOf(at)),
       60_000,
     );
   }
   for (const { name, seed, how } of PAST_SEEDS)
-    rule(`[ACL-7] [convergence] past failure: ${name}`, () => runWorld(seed, how), 60_000);
+    rule(`[ACL-7] [SYNC-3] past failure: ${name}`, () => runWorld(seed, how), 60_000);
 });
 
 async function runSchedules(seed: number, how: WorldKind): Promise<void> {

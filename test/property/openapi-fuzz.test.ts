@@ -230,13 +230,12 @@ async function send(
   request: FuzzRequest,
   faultOf: (operation: Operation, reply: Reply) => string | undefined,
 ): Promise<string | undefined> {
-  const abort = new AbortController();
-  const timer = setTimeout(() => abort.abort(new Error("stalled")), DEADLINE_MS);
+  const signal = AbortSignal.timeout(DEADLINE_MS);
   try {
     const response = await fetch(client.base + request.url, {
       method: operation.method,
       redirect: "manual",
-      signal: abort.signal,
+      signal,
       ...(request.raw === undefined ? {} : { body: request.raw, headers: { "Content-Type": "application/json" } }),
     });
     if ((response.headers.get("content-type") ?? "").startsWith("text/event-stream")) {
@@ -247,9 +246,7 @@ async function send(
     const json = text === "" ? undefined : parseOr(text);
     return faultOf(operation, { status: response.status, headers: response.headers, text, json });
   } catch (error) {
-    return abort.signal.aborted ? `no answer within ${DEADLINE_MS} ms` : `the connection broke: ${String(error)}`;
-  } finally {
-    clearTimeout(timer);
+    return signal.aborted ? `no answer within ${DEADLINE_MS} ms` : `the connection broke: ${String(error)}`;
   }
 }
 

@@ -39,14 +39,14 @@ describe("short schedules on a virtual clock", () => {
   for (let from = 0; from < WORLDS; from += WORLDS_SHOWN) {
     const upto = Math.min(from + WORLDS_SHOWN, WORLDS);
     rule(
-      `[convergence] [status] worlds ${from} to ${upto - 1}: ${SCHEDULES} short schedules each, and all have the same`,
+      `[SYNC-3] [SYNC-2] worlds ${from} to ${upto - 1}: ${SCHEDULES} short schedules each, and all have the same`,
       async () => {
         for (let at = from; at < upto; at++) await runWorld((firstSeed + at) >>> 0);
       },
       120_000,
     );
   }
-  for (const { name, seed } of PAST_SEEDS) rule(`[convergence] [status] past failure: ${name}`, () => runWorld(seed));
+  for (const { name, seed } of PAST_SEEDS) rule(`[SYNC-3] [SYNC-2] past failure: ${name}`, () => runWorld(seed));
 });
 
 async function runSchedule(course: SyncCourse, owners: number): Promise<void> {

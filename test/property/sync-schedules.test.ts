@@ -36,13 +36,13 @@ describe("sync on a virtual clock", () => {
   for (let at = 0; at < WORLDS; at++) {
     const seed = (firstSeed + at) >>> 0;
     rule(
-      `[convergence] [status] world ${at}: ${SCHEDULES} schedules, and all have the same`,
+      `[SYNC-3] [SYNC-2] world ${at}: ${SCHEDULES} schedules, and all have the same`,
       () => runWorld(seed, seed % 2 === 0),
       60_000,
     );
   }
   for (const { name, seed } of PAST_SEEDS)
-    rule(`[convergence] [status] past failure: ${name}`, () => runWorld(seed, true), 60_000);
+    rule(`[SYNC-3] [SYNC-2] past failure: ${name}`, () => runWorld(seed, true), 60_000);
 });
 
 async function runSchedule(course: SyncCourse, putsOwnersBack: boolean): Promise<void> {

@@ -89,12 +89,12 @@ function expectNoFault(codec: WireCodec, cases: Iterable<Uint8Array>): void {
 
 describe("bytes of others", () => {
   for (const { name, codec, hex } of KEPT)
-    rule(`[wire] ${name} is refused`, () => {
+    rule(`[SYNC-4] ${name} is refused`, () => {
       const meant = WIRE_CODECS.find((one) => one.name === codec)!;
       expect(faultOf(meant, Buffer.from(hex, "hex"))).toBeUndefined();
     });
 
-  rule("[wire] good bytes are read", () => {
+  rule("[SYNC-4] good bytes are read", () => {
     const rng = createRng(seeds[0]!.seed);
     for (const codec of WIRE_CODECS) {
       for (let i = 0; i < POOL; i++)
@@ -106,7 +106,7 @@ describe("bytes of others", () => {
     for (const codec of WIRE_CODECS) {
       const cases = fuzzCases(codec.weight / totalWeight, index > 0);
       rule(
-        `[wire] ${codec.name}, ${name}: ${cases} spoilt ones are read or refused, soon, and have one form`,
+        `[SYNC-4] ${codec.name}, ${name}: ${cases} spoilt ones are read or refused, soon, and have one form`,
         () => {
           const rng = createRng(seed).fork(codec.name);
           const pool = Array.from({ length: POOL }, () => codec.make(rng));

@@ -1,7 +1,9 @@
 /** The aggregate endpoints: stages end to end, limits, explain, every refusal of AGG-1. */
 import { describe, expect } from "bun:test";
+import { processorMsOf } from "../support/hostile/besieged.ts";
 import { rule, useServer } from "../support/rule.ts";
 import type { JsonObject } from "../support/server/client.ts";
+import { until } from "../support/server/client.ts";
 import { type Collection, createCollection, createObject, createSpace } from "../support/server/fixtures.ts";
 import { runScenarios } from "../support/server/scenario.ts";
 
@@ -130,7 +132,9 @@ describe("records of a dataset", () => {
         signal: client.signal,
       }).catch((error: Error) => error.name),
     );
-    setTimeout(() => client.abort(), 300);
+    const before = processorMsOf(shared);
+    await until(() => processorMsOf(shared) > before + 200, "the readers to be at it");
+    client.abort();
     expect(await Promise.all(endless)).toEqual(["AbortError", "AbortError", "AbortError"]);
     expect(await aggregate(tasks, [{ $count: "n" }])).toEqual([{ n: ROWS }]);
   });

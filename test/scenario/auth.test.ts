@@ -99,7 +99,7 @@ describe("restore", () => {
     [0, { index: 0 }],
     [7, { index: 7 }],
   ] as const) {
-    rule(`[derivation] ${JSON.stringify(body)}: the id holds the SLIP-10 key at m/44'/2046'/${index}'/0'`, async () => {
+    rule(`[ACC-1] ${JSON.stringify(body)}: the id holds the SLIP-10 key at m/44'/2046'/${index}'/0'`, async () => {
       await using server = await bareServer();
       const made = await server.client.post<AuthReply>("/v1/auth", { mnemonic: ZERO_MNEMONIC, ...body });
       const id = decodeAccountId(made.accountId);
@@ -119,7 +119,7 @@ describe("restore", () => {
     ["no words", ""],
     ["something else", "correct horse battery staple"],
   ]) {
-    rule(`[auth.bad_mnemonic] ${what} is 400 auth.bad_mnemonic and creates nothing`, async () => {
+    rule(`[ACC-3] ${what} is 400 auth.bad_mnemonic and creates nothing`, async () => {
       await using server = await bareServer();
       const error = await server.client.fails("POST", "/v1/auth", { mnemonic }, 400, "auth.bad_mnemonic");
       if (mnemonic) expect(JSON.stringify(error)).not.toContain(mnemonic!);
@@ -128,20 +128,17 @@ describe("restore", () => {
     });
   }
 
-  rule(
-    "[auth.mnemonic_mismatch] a wallet on disk that disagrees with the phrase is 409 and is left as it was",
-    async () => {
-      using other = await rootWith("flat");
-      await using server = await bareServer();
-      using wanted = await rootWith("flat", { mnemonic: ZERO_MNEMONIC });
-      const dir = join(server.dataDir, wanted.account.id);
-      mkdirSync(dir);
-      moveAccount(other.path, dir);
-      const before = readFileSync(join(dir, "wallet.key"));
-      await server.client.fails("POST", "/v1/auth", { mnemonic: ZERO_MNEMONIC }, 409, "auth.mnemonic_mismatch");
-      expect(readFileSync(join(dir, "wallet.key"))).toEqual(before);
-    },
-  );
+  rule("[ACC-3] a wallet on disk that disagrees with the phrase is 409 and is left as it was", async () => {
+    using other = await rootWith("flat");
+    await using server = await bareServer();
+    using wanted = await rootWith("flat", { mnemonic: ZERO_MNEMONIC });
+    const dir = join(server.dataDir, wanted.account.id);
+    mkdirSync(dir);
+    moveAccount(other.path, dir);
+    const before = readFileSync(join(dir, "wallet.key"));
+    await server.client.fails("POST", "/v1/auth", { mnemonic: ZERO_MNEMONIC }, 409, "auth.mnemonic_mismatch");
+    expect(readFileSync(join(dir, "wallet.key"))).toEqual(before);
+  });
 
   rule("[ACC-3] restoring what is already on disk opens it: created false, same peer id", async () => {
     await using first = await bareServer();
@@ -169,7 +166,7 @@ describe("select", () => {
     });
   });
 
-  rule("[auth.account_not_found] an id without a local wallet is 404", async () => {
+  rule("[ACC-3] an id without a local wallet is 404", async () => {
     using elsewhere = await rootWith("flat");
     await using server = await bareServer();
     await server.client.fails("POST", "/v1/auth", { accountId: elsewhere.account.id }, 404, "auth.account_not_found");
@@ -184,14 +181,14 @@ describe("bodies", () => {
     ["index without mnemonic, even 0", { index: 0 }],
     ["a negative index", { mnemonic: ZERO_MNEMONIC, index: -1 }],
   ] as const) {
-    rule(`[request.invalid_field] ${what} is 400`, async () => {
+    rule(`[API-1] ${what} is 400`, async () => {
       await using server = await bareServer();
       await server.client.fails("POST", "/v1/auth", body, 400, "request.invalid_field");
       expect(findWallets(server.dataDir)).toEqual([]);
     });
   }
 
-  rule("[request.*] wrong types are request.schema, unknown keys request.unknown_field", async () => {
+  rule("[API-1] wrong types are request.schema, unknown keys request.unknown_field", async () => {
     await using server = await bareServer();
     await server.client.fails("POST", "/v1/auth", { mnemonic: 5 }, 400, "request.schema");
     await server.client.fails("POST", "/v1/auth", { mnemonic: ZERO_MNEMONIC, index: "1" }, 400, "request.schema");
@@ -201,7 +198,7 @@ describe("bodies", () => {
     expect(error.details!["accepted"]).toEqual(expect.arrayContaining(["mnemonic", "index", "accountId", "passkey"]));
   });
 
-  rule("[auth.already_authorized] any mode on an authorized server is 409", async () => {
+  rule("[ACC-3] any mode on an authorized server is 409", async () => {
     await using server = await startServer();
     await server.client.fails("POST", "/v1/auth", {}, 409, "auth.already_authorized");
     await server.client.fails("POST", "/v1/auth", { mnemonic: ZERO_MNEMONIC }, 409, "auth.already_authorized");

@@ -25,7 +25,7 @@ const FORMATS: Record<Target["name"], ExecutableFormat> = {
   "windows-x64": { container: "PE", machine: "x64" },
 };
 
-describe("[build] cross builds", () => {
+describe("[SRV-14] cross builds", () => {
   for (const target of TARGETS) {
     crossTest(
       `${target.name} has its own format and its own native library alone`,
@@ -45,7 +45,7 @@ describe("[build] cross builds", () => {
   }
 });
 
-describe("[build] dist/svc", () => {
+describe("[SRV-14] dist/svc", () => {
   const executable = readFileSync(join(ROOT, "dist/svc"));
 
   test("is this machine's and carries its sqlite-vec", () => {
@@ -73,7 +73,7 @@ describe("[build] dist/svc", () => {
   });
 });
 
-describe("[build] workers", () => {
+describe("[SRV-14] workers", () => {
   test("every Worker finds its entry inside the executable, wherever it is started", async () => {
     const entry = join(scratch, "worker-probe.ts");
     writeFileSync(
@@ -105,7 +105,7 @@ describe("[build] workers", () => {
   });
 });
 
-describe("[build] refusals", () => {
+describe("[SRV-14] refusals", () => {
   test("a missing native library fails the build and leaves the old executable", async () => {
     const outfile = join(scratch, "old");
     writeFileSync(outfile, "old");

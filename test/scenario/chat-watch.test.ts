@@ -32,10 +32,18 @@ const finalAnswer = async (fixture: AgentFixture, messageId: string): Promise<Js
   }, "an answer");
   return found!;
 };
+/** Until the agent has looked again at who answers, as it does each second with what is due. */
+async function ticked(fixture: AgentFixture): Promise<void> {
+  const program = await fixture.putProgram("tick", "return 1");
+  await fixture.putTrigger("tick", { program, spec: "* * * * * *" });
+  const before = (await fixture.runs("tick")).length;
+  await until(async () => (await fixture.runs("tick")).length >= before + 2, "the second second");
+  await fixture.putTrigger("tick", { enabled: false });
+}
 const textsOf = ({ messages }: ModelRequest): unknown[] => messages.map(({ content }) => content);
 
 describe("[AGENT-12] an answer", () => {
-  rule("[chat-watch] a question is answered as a reply, under the agent's name, with a link to its run", async () => {
+  rule("[AGENT-12] a question is answered as a reply, under the agent's name, with a link to its run", async () => {
     model.answer(() => ({ text: "Forty-two." }));
     const messageId = await agent.send("What is the answer?");
     const answer = await finalAnswer(agent, messageId);
@@ -51,7 +59,7 @@ describe("[AGENT-12] an answer", () => {
     expect(await agent.trigger("chat-watch")).toMatchObject({ owner: "", lastStatus: "ok", runCount: 1 });
   });
 
-  rule("[chat-watch] it sees the thread and the last messages; while it works, that shows", async () => {
+  rule("[AGENT-12] it sees the thread and the last messages; while it works, that shows", async () => {
     const go = Promise.withResolvers<void>();
     model.answer(async () => {
       await go.promise;
@@ -74,7 +82,7 @@ describe("[AGENT-12] an answer", () => {
     await until(async () => (await answersTo(agent, messageId)).length === 1, "the interim message to go");
   });
 
-  rule("[chat-watch] messages that come meanwhile join the answer", async () => {
+  rule("[AGENT-12] messages that come meanwhile join the answer", async () => {
     const go = Promise.withResolvers<void>();
     let asked = 0;
     model.answer(async () => {
@@ -85,7 +93,6 @@ describe("[AGENT-12] an answer", () => {
     const one = await agent.send("One thing");
     await until(() => asked === 1, "the model being asked");
     const two = await agent.send("and another");
-    await Bun.sleep(100);
     go.resolve();
     expect((await finalAnswer(agent, two))["text"]).toBe("Both answered.");
     expect([
@@ -95,7 +102,7 @@ describe("[AGENT-12] an answer", () => {
   });
 
   rule(
-    "[chat-watch] tools read and write for whom the space is; a third identical call is refused; the last turn has none",
+    "[AGENT-12] tools read and write for whom the space is; a third identical call is refused; the last turn has none",
     async () => {
       const seen: ModelRequest[] = [];
       model.answer((request) => {
@@ -124,7 +131,7 @@ describe("[AGENT-12] an answer", () => {
     },
   );
 
-  rule("[chat-watch] a limit that ends an answer stands in it, and in the status", async () => {
+  rule("[AGENT-12] a limit that ends an answer stands in it, and in the status", async () => {
     const spec = { dataset: "chat_messages", objectId: agent.chatId };
     await agent.putTrigger("chat-watch", {
       kind: "event",
@@ -142,60 +149,71 @@ describe("[AGENT-12] an answer", () => {
   });
 });
 
-describe("[chat-watch] among agents", () => {
-  rule("[chat-watch] it never answers itself; other agents only when they mention it, and not for ever", async () => {
+describe("among agents", () => {
+  rule("[AGENT-12] it never answers itself; other agents only when they mention it, and not for ever", async () => {
     model.answer(() => ({ text: "Noted." }));
     const { id: accountId } = await shared.client.get<{ id: string }>("/v1/account");
     const other = { agent: { name: "another", done: true } };
     const mention = `[me](svc://m/${agent.spaceId}/${accountId}) hello`;
-    const answered = async (text: string, more: JsonObject): Promise<boolean> => {
-      const messageId = await agent.send(text, more);
-      await Bun.sleep(300);
-      return (await answersTo(agent, messageId)).length > 0;
+    const answer = async (text: string, more: JsonObject = {}): Promise<void> => {
+      await finalAnswer(agent, await agent.send(text, more));
+      await until(async () => (await agent.runs("chat-watch"))[0]?.["status"] !== "running", "the run's end");
     };
-    expect(await answered("no mention", other)).toBe(false);
-    expect(await answered(mention, { agent: { name: "assistant", done: true } })).toBe(false);
-    expect(await answered(mention, { agent: { name: "another", done: false } })).toBe(false);
-    const rounds = [];
-    for (let i = 0; i < 5; i++) rounds.push(await answered(mention, other));
-    expect(rounds).toEqual([true, true, true, false, false]);
-    await finalAnswer(agent, await agent.send("A person is here"));
-    expect(await answered(mention, other)).toBe(true);
+    /** Whoever writes next is answered, and these are not. */
+    const unanswered = async (...messages: [text: string, more: JsonObject][]): Promise<void> => {
+      const asked = model.requests.length;
+      const ids: string[] = [];
+      for (const [text, more] of messages) ids.push(await agent.send(text, more));
+      await answer("A person is here");
+      expect(model.requests.length).toBe(asked + 1);
+      for (const id of ids) expect(await answersTo(agent, id)).toEqual([]);
+    };
+    await unanswered(
+      ["no mention", other],
+      [mention, { agent: { name: "assistant", done: true } }],
+      [mention, { agent: { name: "another", done: false } }],
+    );
+    for (let i = 0; i < 3; i++) await answer(mention, other);
+    await unanswered([mention, other], [mention, other]);
+    await answer(mention, other);
   });
 });
 
-describe("[chat-watch] when it is silent", () => {
-  rule("[chat-watch] without a model it says so once, and lets the chat be", async () => {
+describe("when it is silent", () => {
+  rule("[AGENT-12] without a model it says so once, and lets the chat be", async () => {
     await using server = await startServer({ env: RUNTIME_ENV });
     const quiet = await agentOf(server);
     await until(async () => (await quiet.trigger("chat-watch"))["lastStatus"] === "unsupported_source", "the marker");
-    await quiet.send("Anyone?");
-    await Bun.sleep(300);
-    expect(await quiet.messages()).toHaveLength(1);
+    for (const text of ["Anyone?", "Nobody?"]) await quiet.send(text);
+    expect(await quiet.runs("chat-watch")).toEqual([]);
+    expect(await quiet.messages()).toHaveLength(2);
     expect(server.stderr().split("the chat is not answered").length - 1).toBe(1);
   });
 
-  rule("[chat-watch] disabled it answers nobody; after a restart it answers what is fresh, once a thread", async () => {
+  rule("[AGENT-12] disabled it answers nobody; after a restart it answers what is fresh, once a thread", async () => {
     model.answer(() => ({ text: "Here I am." }));
     const start = (dataDir?: string): Promise<RunningServer> =>
       startServer({ env: ENV, ...(dataDir ? { dataDir } : {}) });
     await using first = await start();
     const before = await agentOf(first);
     await first.control.post("/triggers/chat-watch/disable");
-    await Bun.sleep(1_200);
+    await ticked(before);
     const root = await before.send("Nobody answers");
     const reply = await before.send("Really nobody?", { replyToMessageId: root });
-    await Bun.sleep(300);
+    expect(await before.runs("chat-watch")).toEqual([]);
     expect(await before.messages()).toHaveLength(2);
     await first.control.post("/triggers/chat-watch/enable");
     await finalAnswer(before, reply);
     await first.stop();
     await using second = await start(first.dataDir);
     const after = await agentOf(second);
-    await Bun.sleep(1500);
+    await ticked(after);
+    await finalAnswer(after, await after.send("Still there?"));
     expect((await after.messages()).map(({ text }) => text)).toEqual([
       "Nobody answers",
       "Really nobody?",
+      "Here I am.",
+      "Still there?",
       "Here I am.",
     ]);
   });

@@ -35,7 +35,7 @@ const react = (id: string, emoji: string): Promise<WriteResult> =>
 
 const MESSAGES = "{C}/messages";
 const refused = (title: string, body: JsonObject, code: string, details: JsonObject = {}): Scenario => ({
-  title: `[chat] ${title}`,
+  title: `[CHAT-1] ${title}`,
   method: "POST",
   path: MESSAGES,
   body,
@@ -44,7 +44,7 @@ const refused = (title: string, body: JsonObject, code: string, details: JsonObj
   details,
 });
 const missing = (method: string, path: string, code: string, body?: JsonObject): Scenario => ({
-  title: `[chat] ${method} ${path} answers ${code}`,
+  title: `[API-6] ${method} ${path} answers ${code}`,
   method,
   path,
   ...(body ? { body } : {}),
@@ -55,7 +55,7 @@ const attachments = (count: number): JsonObject =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`a-${index}`, { type: "link", link: "l" }]));
 
 describe("send", () => {
-  rule("[chat] a message has its author, two equal times and its text, and is born read", async () => {
+  rule("[CHAT-4] a message has its author, two equal times and its text, and is born read", async () => {
     const row = (await find(await send({ text: "**hello**" })))!;
     expect(row).toMatchObject({ creator: accountId, text: "**hello**", createdAt: { $date: expect.any(String) } });
     expect(row["modifiedAt"]).toEqual(row["createdAt"]!);
@@ -76,12 +76,12 @@ describe("send", () => {
     ["a reply to a message that is not there", { text: "x", replyToMessageId: "m".repeat(256) }],
   ];
   for (const [what, body] of kept) {
-    rule(`[chat] ${what} is kept as sent`, async () => {
+    rule(`[CHAT-4] ${what} is kept as sent`, async () => {
       expect(await find(await send(body))).toMatchObject(body);
     });
   }
 
-  rule("[chat] the newest message comes first by -_ver.id", async () => {
+  rule("[DATA-8] the newest message comes first by -_ver.id", async () => {
     const sent = [await send({ text: "older" }), await send({ text: "newer" })];
     const page = await shared.client.post<Page>(`/v1/spaces/${space.id}/query`, {
       objectId: chatId,
@@ -92,7 +92,7 @@ describe("send", () => {
     expect(page.records.map(({ id }) => id as Json)).toEqual(sent.toReversed());
   });
 
-  rule("[chat] an object without the type gets it with its first message", async () => {
+  rule("[CHAT-4] an object without the type gets it with its first message", async () => {
     const plain = (await createObject(shared.client, space.id)).id;
     const base = `/v1/spaces/${space.id}`;
     await shared.client.post(`${base}/objects/${plain}/chat/messages`, { text: "x" }, 201);
@@ -156,14 +156,14 @@ describe("send", () => {
 describe("mentions", () => {
   const link = (identity: string): string => `[@x](svc://m/${space.id}/${identity})`;
 
-  rule("[chat] mentions come from the links of the text, each once, and follow an edit", async () => {
+  rule("[CHAT-2] mentions come from the links of the text, each once, and follow an edit", async () => {
     const id = await send({ text: `${link(accountId)} and ${link(accountId)}` });
     expect((await find(id))!["mentions"]).toEqual([accountId]);
     await shared.client.patch(message(id), { text: "nobody" }, 200);
     expect((await find(id))!["mentions"] ?? []).toEqual([]);
   });
 
-  rule("[chat] a reply mentions the author it replies to, also after an edit", async () => {
+  rule("[CHAT-2] a reply mentions the author it replies to, also after an edit", async () => {
     const id = await send({ text: "yes", replyToMessageId: first });
     expect((await find(id))!["mentions"]).toEqual([accountId]);
     await shared.client.patch(message(id), { text: "no" }, 200);
@@ -172,7 +172,7 @@ describe("mentions", () => {
 });
 
 describe("edit and delete", () => {
-  rule("[chat] an edit replaces the text and leaves the rest", async () => {
+  rule("[CHAT-4] an edit replaces the text and leaves the rest", async () => {
     const made = { text: "before", agent: { name: "a", done: true }, attachments: attachments(1) };
     const id = await send(made);
     const before = (await find(id))!;
@@ -182,7 +182,7 @@ describe("edit and delete", () => {
     expect(after["createdAt"]).toEqual(before["createdAt"]!);
   });
 
-  rule("[chat] a deleted message is gone for every route", async () => {
+  rule("[CHAT-4] a deleted message is gone for every route", async () => {
     const id = await send({ text: "x" });
     expect((await shared.client.del<WriteResult>(message(id), 200)).recordIds).toEqual([id]);
     expect(await find(id)).toBeUndefined();
@@ -209,7 +209,7 @@ describe("edit and delete", () => {
 });
 
 describe("reactions", () => {
-  rule("[chat] a reaction toggles in the own slot", async () => {
+  rule("[CHAT-1] a reaction toggles in the own slot", async () => {
     const id = await send({ text: "x" });
     expect((await react(id, "👍")).recordIds).toEqual([id]);
     await react(id, "🎉");
@@ -223,7 +223,7 @@ describe("reactions", () => {
     expect(left).toHaveProperty(["🎉", accountId]);
   });
 
-  rule("[chat] nothing is left behind by reactions that were taken back", async () => {
+  rule("[CHAT-1] nothing is left behind by reactions that were taken back", async () => {
     const id = await send({ text: "react and take it back" });
     await react(id, "👍");
     await react(id, "🎉");
@@ -235,7 +235,7 @@ describe("reactions", () => {
     expect(Object.keys((await find(id))!["reactions"] as JsonObject)).toEqual(["👍"]);
   });
 
-  rule("[chat] a reaction is no edit: the time of change stays", async () => {
+  rule("[CHAT-4] a reaction is no edit: the time of change stays", async () => {
     const id = await send({ text: "x" });
     await react(id, "👍");
     const row = (await find(id))!;
@@ -243,7 +243,7 @@ describe("reactions", () => {
     expect(row).not.toHaveProperty("unreadReactions");
   });
 
-  rule("[chat] an emoji has at most 64 bytes", async () => {
+  rule("[CHAT-1] an emoji has at most 64 bytes", async () => {
     const id = await send({ text: "x" });
     await react(id, "e".repeat(64));
     const path = `${message(id)}/reactions/${"e".repeat(65)}`;
@@ -254,7 +254,7 @@ describe("reactions", () => {
 
 describe("read routes", () => {
   const answers = (title: string, path: string): Scenario => ({
-    title: `[chat] ${title}`,
+    title: `[CHAT-3] ${title}`,
     method: "POST",
     path,
     status: 204,
@@ -274,7 +274,7 @@ describe("read routes", () => {
     answers("reactions-read of an unknown message is nothing to do", "{C}/messages/nowhere/reactions-read"),
   ]);
 
-  rule("[chat] own messages never count as unread", async () => {
+  rule("[CHAT-3] own messages never count as unread", async () => {
     await send({ text: "mine" });
     const query = { objectId: chatId, dataset: "chat_messages", filter: { unread: true } };
     expect((await shared.client.post<Page>(`/v1/spaces/${space.id}/query`, query)).records).toEqual([]);

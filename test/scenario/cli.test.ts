@@ -38,14 +38,14 @@ afterAll(() => broken.stop(true));
 const brokenAddr = `127.0.0.1:${broken.port}`;
 
 describe("exit codes", () => {
-  rule("[cli] 0 on success: pretty-printed JSON on stdout, nothing on stderr", async () => {
+  rule("[SRV-7] 0 on success: pretty-printed JSON on stdout, nothing on stderr", async () => {
     const ran = await run(["space", "get", space.id]);
     expect([ran.code, ran.stderr]).toEqual([0, ""]);
     expect(ran.json()).toMatchObject({ id: space.id, name: "from the line" });
     expect(ran.stdout).toBe(`${JSON.stringify(ran.json(), null, 2)}\n`);
   });
 
-  rule("[cli] 1 on a 4xx: the code and message on stderr, nothing on stdout", async () => {
+  rule("[SRV-7] 1 on a 4xx: the code and message on stderr, nothing on stdout", async () => {
     const ran = await run(["space", "get", "bafyunknown"]);
     expect([ran.code, ran.stdout]).toEqual([1, ""]);
     expect(ran.stderr).toContain("space.not_found");
@@ -61,14 +61,14 @@ describe("exit codes", () => {
     ["--timeout", "soon", "status"],
     ["space", "delete", "a"],
   ]) {
-    rule(`[cli] 1 on bad arguments: svc ${args.join(" ")}`, async () => {
+    rule(`[SRV-7] 1 on bad arguments: svc ${args.join(" ")}`, async () => {
       const ran = await run(args);
       expect([ran.code, ran.stdout]).toEqual([1, ""]);
       expect(ran.stderr.trim()).not.toBe("");
     });
   }
 
-  rule("[cli] 2 on a 5xx", async () => {
+  rule("[SRV-7] 2 on a 5xx", async () => {
     for (const args of [["account"], ["datasets"]]) {
       const ran = await svc(args, { addr: brokenAddr });
       expect([args, ran.code, ran.stdout]).toEqual([args, 2, ""]);
@@ -76,7 +76,7 @@ describe("exit codes", () => {
     }
   });
 
-  rule("[cli] 3 when unreachable: two lines, the address tried and the command that starts a server", async () => {
+  rule("[SRV-7] 3 when unreachable: two lines, the address tried and the command that starts a server", async () => {
     const ran = await svc(["account"], { addr: "127.0.0.1:1" });
     expect([ran.code, ran.stdout]).toEqual([3, ""]);
     const lines = ran.stderr.trimEnd().split("\n");
@@ -85,7 +85,7 @@ describe("exit codes", () => {
     expect(lines.join("\n")).toContain("svc run");
   });
 
-  rule("[cli] 3 when a call times out, and it says so", async () => {
+  rule("[SRV-7] 3 when a call times out, and it says so", async () => {
     const ran = await svc(["status", "--timeout", "300ms"], { addr: brokenAddr });
     expect([ran.code, ran.stdout]).toEqual([3, ""]);
     expect(ran.stderr.toLowerCase()).toMatch(/timed? ?out|timeout/);
@@ -93,20 +93,20 @@ describe("exit codes", () => {
 });
 
 describe("commands", () => {
-  rule("[cli] version needs no server", async () => {
+  rule("[SRV-8] version needs no server", async () => {
     const ran = await svc(["version"]);
     expect([ran.code, ran.stderr]).toEqual([0, ""]);
     expect(ran.stdout).toMatch(/svc v\d+\.\d+\.\d+/);
   });
 
-  rule("[cli] status, auth status, account show what the endpoints answer", async () => {
+  rule("[CLI-1] status, auth status, account show what the endpoints answer", async () => {
     const { client } = shared;
     expect((await run(["status"])).json()).toEqual(await client.get("/v1/health"));
     expect((await run(["auth", "status"])).json()).toEqual(await client.get("/v1/auth"));
     expect((await run(["account"])).json()).toEqual(await client.get("/v1/account"));
   });
 
-  rule("[cli] commands whose endpoint answers 204 print nothing", async () => {
+  rule("[CLI-1] commands whose endpoint answers 204 print nothing", async () => {
     for (const args of [
       ["account", "set-metadata", "--name", "Ada"],
       ["space", "update", space.id, "--description", "changed"],
@@ -121,7 +121,7 @@ describe("commands", () => {
     expect((await shared.client.get<JsonObject>("/v1/account"))["metadata"]).toEqual({ name: "Ada" });
   });
 
-  rule("[cli] space update: an unset flag keeps the value, an empty one clears", async () => {
+  rule("[CLI-4] space update: an unset flag keeps the value, an empty one clears", async () => {
     const made = await createSpace(shared.client, "kept");
     const seen = async (): Promise<SpaceInfo> => shared.client.get<SpaceInfo>(`/v1/spaces/${made.id}`);
     await run(["space", "update", made.id, "--description", "d"]);
@@ -132,14 +132,14 @@ describe("commands", () => {
     expect((await run(["space", "update", made.id])).code).toBe(1);
   });
 
-  rule("[cli] space settings --unset removes", async () => {
+  rule("[CLI-4] space settings --unset removes", async () => {
     const made = await createSpace(shared.client);
     await run(["space", "settings", made.id, "--set", "a=1", "--set", "b=2"]);
     await run(["space", "settings", made.id, "--unset", "a"]);
     expect((await shared.client.get<SpaceInfo>(`/v1/spaces/${made.id}`)).settings).toEqual({ b: "2" });
   });
 
-  rule("[cli] space delete needs --yes", async () => {
+  rule("[CLI-4] space delete needs --yes", async () => {
     const made = await createSpace(shared.client);
     expect((await run(["space", "delete", made.id])).code).toBe(1);
     expect((await shared.client.get<SpaceInfo>(`/v1/spaces/${made.id}`)).status).toBe("active");
@@ -148,7 +148,7 @@ describe("commands", () => {
     expect((await shared.client.get<SpaceInfo>(`/v1/spaces/${made.id}`)).status).toBe("deleted");
   });
 
-  rule("[cli] space query, derived and datasets", async () => {
+  rule("[CLI-1] space query, derived and datasets", async () => {
     const page = (await run(["space", "query", "--filter", JSON.stringify({ id: space.id })])).json() as JsonObject;
     expect(page["records"]).toMatchObject([{ id: space.id }]);
     expect((await run(["space", "derived"])).json()).toMatchObject({ spaces: [{ name: "agent" }] });
@@ -156,7 +156,7 @@ describe("commands", () => {
     expect((await run(["datasets", space.id])).json()).toEqual(await shared.client.get(`${items.path}/datasets`));
   });
 
-  rule("[cli] type create, list, property add and dataset add", async () => {
+  rule("[CLI-1] type create, list, property add and dataset add", async () => {
     const xKey = uniqueName("cli");
     const made = (await run(["type", "create", space.id, "--xkey", xKey, "--name", "Made"])).json() as JsonObject;
     expect(made).toMatchObject({ xKey, name: "Made" });
@@ -175,7 +175,7 @@ describe("commands", () => {
     expect(dataset["datasetDefId"]).toBeString();
   });
 
-  rule("[cli] upsert takes its records as JSON, @FILE or - and prints the result", async () => {
+  rule("[CLI-5] upsert takes its records as JSON, @FILE or - and prints the result", async () => {
     using dir = scratchDir();
     const records = (id: string): string => JSON.stringify([{ id, fields: { n: 1 } }]);
     const file = join(dir.path, "records.json");
@@ -192,24 +192,30 @@ describe("commands", () => {
     expect(ids).toHaveLength(3);
   });
 
-  rule("[cli] upsert takes files larger than a request, as an array and as lines; all refused is exit 1", async () => {
-    using dir = scratchDir();
-    const records = Array.from({ length: 6_000 }, (_, n) => ({ id: `big-${n}`, fields: { n, s: "text ".repeat(50) } }));
-    const [array, lines] = [join(dir.path, "records.json"), join(dir.path, "records.jsonl")];
-    writeFileSync(array, JSON.stringify(records));
-    writeFileSync(lines, records.map((record) => JSON.stringify(record)).join("\n"));
-    expect(Bun.file(array).size).toBeGreaterThan(1 << 20);
-    const head = ["upsert", space.id, items.objectId, "--dataset", items.dataset, "--records"];
-    const first = await run([...head, `@${array}`]);
-    expect([first.code, first.stderr]).toEqual([0, ""]);
-    expect(first.json()).toMatchObject({ created: 6_000, skipped: 0, rejections: [] });
-    expect((await run([...head, `@${lines}`])).json()).toMatchObject({ created: 0, skipped: 6_000, pages: [] });
-    const refused = await run([...head, JSON.stringify([{ id: "bad id", fields: {} }])]);
-    expect(refused.code).toBe(1);
-    expect(refused.stderr).toContain("1 of 1 records were refused");
-  });
+  rule(
+    "[CLI-5] upsert takes files larger than a request, as an array and as lines; all refused is exit 1",
+    async () => {
+      using dir = scratchDir();
+      const records = Array.from({ length: 6_000 }, (_, n) => ({
+        id: `big-${n}`,
+        fields: { n, s: "text ".repeat(50) },
+      }));
+      const [array, lines] = [join(dir.path, "records.json"), join(dir.path, "records.jsonl")];
+      writeFileSync(array, JSON.stringify(records));
+      writeFileSync(lines, records.map((record) => JSON.stringify(record)).join("\n"));
+      expect(Bun.file(array).size).toBeGreaterThan(1 << 20);
+      const head = ["upsert", space.id, items.objectId, "--dataset", items.dataset, "--records"];
+      const first = await run([...head, `@${array}`]);
+      expect([first.code, first.stderr]).toEqual([0, ""]);
+      expect(first.json()).toMatchObject({ created: 6_000, skipped: 0, rejections: [] });
+      expect((await run([...head, `@${lines}`])).json()).toMatchObject({ created: 0, skipped: 6_000, pages: [] });
+      const refused = await run([...head, JSON.stringify([{ id: "bad id", fields: {} }])]);
+      expect(refused.code).toBe(1);
+      expect(refused.stderr).toContain("1 of 1 records were refused");
+    },
+  );
 
-  rule("[cli] query-subscribe prints one JSON object per frame, and ends with 0 on SIGINT", async () => {
+  rule("[CLI-1] query-subscribe prints one JSON object per frame, and ends with 0 on SIGINT", async () => {
     using home = scratchDir();
     const child = Bun.spawn(
       [
@@ -243,7 +249,7 @@ describe("commands", () => {
     for (const frame of frames) expect(Object.keys(frame).sort()).toEqual(["data", "event"]);
   });
 
-  rule("[cli] a stream whose server shuts down ends with the closed frame and exit 0", async () => {
+  rule("[CLI-1] a stream whose server shuts down ends with the closed frame and exit 0", async () => {
     await using server = await startServer();
     using home = scratchDir();
     const child = Bun.spawn([BINARY, "--addr", server.address, "space", "subscribe"], {
@@ -252,35 +258,39 @@ describe("commands", () => {
       stdout: "pipe",
       stderr: "pipe",
     });
-    await Bun.sleep(400); // the stream opens; a shutdown before that is the unreachable case
+    let text = "";
+    const reading = (async () => {
+      for await (const chunk of child.stdout) text += Buffer.from(chunk).toString();
+    })();
+    await until(() => text.includes('"ready"'), "the stream to open"); // a shutdown before that is the unreachable case
     await server.stop();
-    const text = await new Response(child.stdout).text();
+    await reading;
     await child.exited;
     expect(text).toContain("server_shutdown");
     expect(child.exitCode).toBe(0);
   });
 
-  rule("[cli] --verbose logs the HTTP exchange to stderr and leaves stdout alone", async () => {
+  rule("[CLI-1] --verbose logs the HTTP exchange to stderr and leaves stdout alone", async () => {
     const [plain, verbose] = [await run(["account"]), await run(["--verbose", "account"])];
     expect(verbose.stdout).toBe(plain.stdout);
     expect(verbose.stderr).toContain("/v1/account");
   });
 
-  rule("[cli] stop ends the server", async () => {
+  rule("[SRV-4] stop ends the server", async () => {
     await using server = await startServer();
     const ran = await svc(["stop"], { addr: server.address });
     expect([ran.code, ran.stdout]).toEqual([0, ""]);
     expect(await server.exited).toBe(0);
   });
 
-  rule("[cli] help of a command names every call it may make", async () => {
+  rule("[CLI-2] help of a command names every call it may make", async () => {
     expect((await svc(["datasets", "--help"])).stdout).toContain(
       "Calls GET /v1/datasets or GET /v1/spaces/<spaceId>/datasets.",
     );
     expect((await svc(["aggregate", "--help"])).stdout).toContain("or POST /v1/spaces/<spaceId>/objects/aggregate.");
   });
 
-  rule("[cli] help goes to stdout with exit 0 and names the subcommands", async () => {
+  rule("[CLI-1] help goes to stdout with exit 0 and names the subcommands", async () => {
     const help = await svc(["--help"]);
     expect(help.code).toBe(0);
     for (const word of ["init", "run", "space", "upsert", "query-subscribe"]) {

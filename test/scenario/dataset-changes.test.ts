@@ -54,7 +54,7 @@ describe("changing a definition while data exists", () => {
     expect(error.details).toMatchObject({ fieldId: field["id"]! });
   });
 
-  rule("[dataset.decl_invalid] a field that the rest of the definition needs cannot be removed", async () => {
+  rule("[TYPE-3] a field that the rest of the definition needs cannot be removed", async () => {
     const items = await type.declare({
       deleteBy: "author",
       search: { title: "t" },

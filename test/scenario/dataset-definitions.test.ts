@@ -248,7 +248,7 @@ describe("declaring", () => {
 });
 
 describe("records under declared rules", () => {
-  rule("[dataset.validation] stamped and local fields refuse the whole synced write, with where and why", async () => {
+  rule("[TYPE-3] stamped and local fields refuse the whole synced write, with where and why", async () => {
     const items = await type.declare({
       fields: [
         { key: "a", mutableBy: "any" },

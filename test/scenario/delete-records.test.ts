@@ -14,7 +14,7 @@ const fresh = () => createWriteOnce(shared.client, items.spaceId);
 
 describe("delete-records", () => {
   rule(
-    "[delete-records] deleted records never appear in queries again; deleting again is a no-op without rejection",
+    "[DATA-9] deleted records never appear in queries again; deleting again is a no-op without rejection",
     async () => {
       const set = await fresh();
       await set.upsert(rowsOf(5, (i) => ({ n: i })));
@@ -31,7 +31,7 @@ describe("delete-records", () => {
     },
   );
 
-  rule("[delete-records] an absent id gets a tombstone: it can never be created afterwards", async () => {
+  rule("[DATA-9] an absent id gets a tombstone: it can never be created afterwards", async () => {
     const set = await fresh();
     await set.deleteRecords(["future"]);
     const result = await set.modify([setFields("future", { n: 1 })]);
@@ -43,7 +43,7 @@ describe("delete-records", () => {
     () => ({ client: shared.client, vars: { S: items.path, objectId: items.objectId, dataset: items.dataset } }),
     [
       ...(["objectId", "recordIds"] as const).map((field) => ({
-        title: `[delete-records] a missing ${field} is request.missing_field`,
+        title: `[API-1] a missing ${field} is request.missing_field`,
         method: "POST",
         path: "{S}/delete-records",
         body: Object.fromEntries(
@@ -56,7 +56,7 @@ describe("delete-records", () => {
         details: { field },
       })),
       {
-        title: "[delete-records] recordIds that are no strings are request.schema",
+        title: "[API-1] recordIds that are no strings are request.schema",
         method: "POST",
         path: "{S}/delete-records",
         body: { objectId: "{objectId}", dataset: "{dataset}", recordIds: [5] },
@@ -64,7 +64,7 @@ describe("delete-records", () => {
         code: "request.schema",
       },
       {
-        title: "[object.not_found] delete-records of an unknown object",
+        title: "[API-6] delete-records of an unknown object",
         method: "POST",
         path: "{S}/delete-records",
         body: { objectId: "bafyunknown", dataset: "{dataset}", recordIds: ["a"] },

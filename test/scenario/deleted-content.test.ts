@@ -130,7 +130,7 @@ rule(
 );
 
 rule(
-  "[search] a deleted word stands in no byte of index/, the log of the file included; a left space has no index",
+  "[SEARCH-5] a deleted word stands in no byte of index/, the log of the file included; a left space has no index",
   async () => {
     await using server = await startServer({});
     const { client, dataDir } = server;

@@ -1,5 +1,6 @@
 /** The document as markdown: PUT, GET, PATCH and append, and what each refuses (EDIT-2). */
 import { describe, expect } from "bun:test";
+import { LIMITS } from "../../src/protocol/limits.ts";
 import { rule, useServer } from "../support/rule.ts";
 import type { JsonObject, Page, SpaceInfo } from "../support/server/client.ts";
 import { createObject, createSpace } from "../support/server/fixtures.ts";
@@ -274,6 +275,34 @@ rule("[EDIT-7] a paragraph that one record has no room for goes on in others, by
     expect(counts(await doc.put(content))).toEqual([0, 0, 0, blocks.length - more.length]);
   }
 });
+
+rule(
+  "[EDIT-8] a request makes no more blocks than its bound, by whatever route; what is refused writes nothing",
+  async () => {
+    const limit = LIMITS.markdownBlocks;
+    const doc = await document("first\n\nlast\n");
+    // Two of them take the places of blocks that are there.
+    const many = "a\n\n".repeat(limit + 3);
+    for (const [method, tail, body] of [
+      ["PUT", "", { content: many }],
+      ["PUT", "", { content: "\n".repeat(1_000_000 / 2) }],
+      ["PATCH", "", { edits: [edit("first", many)] }],
+      ["POST", "/append", { content: many }],
+    ] as const) {
+      const { details, message } = await shared.client.fails(method, doc.path + tail, body, 413, "request.too_large");
+      expect(details).toEqual({ limit });
+      expect(message).toInclude("append the rest in parts");
+    }
+    expect(await doc.read()).toBe("first\n\nlast\n");
+    const most = "a\n\n".repeat(limit);
+    expect(counts(await doc.put(`first\n\nlast\n\n${most}`))[0]).toBe(limit);
+    expect((await doc.append("one more")).inserted).toHaveLength(1);
+    // What is there is kept, and goes, whatever its number.
+    expect(counts(await doc.put(await doc.read()))).toEqual([0, 0, 0, limit + 3]);
+    expect(counts(await doc.put("first\n"))).toEqual([0, 0, limit + 2, 1]);
+  },
+  60_000,
+);
 
 describe("refusals of every route", () => {
   const routes: [string, string, JsonObject | undefined][] = [

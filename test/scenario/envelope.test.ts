@@ -71,14 +71,14 @@ function mistypedProperty(root: JsonObject, operation: Operation): JsonObject | 
 }
 
 describe("order of the 400s", () => {
-  rule("[request.bad_json] a body that is not JSON is request.bad_json on every endpoint with a body", async () => {
+  rule("[API-1] a body that is not JSON is request.bad_json on every endpoint with a body", async () => {
     const all = await bodyOperations(false);
     for (const raw of ["{", "{'a':1}", '{"a":1}{"b":2}', "nonsense", '{"a":}', '"\u0001"']) {
       expect(await deviations(all, () => raw, "400 request.bad_json")).toEqual([]);
     }
   });
 
-  rule("[request.bad_json] invalid UTF-8 is request.bad_json", async () => {
+  rule("[API-1] invalid UTF-8 is request.bad_json", async () => {
     const raw = Buffer.concat([Buffer.from('{"name":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}')]);
     const reply = await shared.client.request("POST", "/v1/spaces", {
       raw: new Uint8Array(raw),
@@ -87,14 +87,14 @@ describe("order of the 400s", () => {
     expect([reply.status, envelopeOf(reply, "POST").code]).toEqual([400, "request.bad_json"]);
   });
 
-  rule("[request.schema] JSON that is no object is request.schema on every endpoint with a body", async () => {
+  rule("[API-1] JSON that is no object is request.schema on every endpoint with a body", async () => {
     const all = await bodyOperations(false);
     for (const raw of ["[]", "5", '"text"', "true", "null"]) {
       expect(await deviations(all, () => raw, "400 request.schema")).toEqual([]);
     }
   });
 
-  rule("[request.schema] a wrong JSON type wins over an unknown key and over missing ones", async () => {
+  rule("[API-1] a wrong JSON type wins over an unknown key and over missing ones", async () => {
     const all = await bodyOperations(true);
     const root = all[0]!.root;
     expect(
@@ -109,12 +109,12 @@ describe("order of the 400s", () => {
     ).toEqual([]);
   });
 
-  rule("[request.unknown_field] an unknown key wins over missing ones on every strict endpoint", async () => {
+  rule("[API-1] an unknown key wins over missing ones on every strict endpoint", async () => {
     const strict = await bodyOperations(true);
     expect(await deviations(strict, () => JSON.stringify({ zzz: 1 }), "400 request.unknown_field")).toEqual([]);
   });
 
-  rule("[request.unknown_field] details carry fields and accepted, and accepted is the documented set", async () => {
+  rule("[API-1] details carry fields and accepted, and accepted is the documented set", async () => {
     for (const { operation } of await bodyOperations(true)) {
       const path = fillPath(operation.path, paths.values);
       const error = await shared.client.fails(
@@ -131,7 +131,7 @@ describe("order of the 400s", () => {
     }
   });
 
-  rule("[request.missing_field] an empty body lacks the required fields: details.field names one of them", async () => {
+  rule("[API-1] an empty body lacks the required fields: details.field names one of them", async () => {
     let tried = 0;
     for (const { operation } of await bodyOperations(true)) {
       const required = asList(operation.body?.["required"]);
@@ -145,7 +145,7 @@ describe("order of the 400s", () => {
     expect(tried).toBeGreaterThan(0);
   });
 
-  rule("[request.*] an absent body is {} on strict endpoints", async () => {
+  rule("[API-1] an absent body is {} on strict endpoints", async () => {
     for (const { operation } of await bodyOperations(true)) {
       if (!/\/(query|metadata|settings|query\/subscribe)$/.test(operation.path)) continue;
       if (operation.path.endsWith("/subscribe")) continue;
@@ -164,7 +164,7 @@ describe("details", () => {
     () => ({ client: shared.client, vars: { ...paths.values, S: paths.items.path, dataset: paths.items.dataset } }),
     [
       {
-        title: "[request.schema] details name path and expected type",
+        title: "[API-1] details name path and expected type",
         method: "POST",
         path: "/v1/spaces",
         body: { name: 5 },
@@ -174,7 +174,7 @@ describe("details", () => {
         mustContain: ["string"],
       },
       {
-        title: "[request.schema] the path of a nested fault is dotted with indexes",
+        title: "[API-1] the path of a nested fault is dotted with indexes",
         method: "POST",
         path: "{S}/modify",
         body: { objectId: "{objectId}", dataset: "d", records: [{ id: "a", ops: [{ type: "$set", path: 5 }] }] },
@@ -183,7 +183,7 @@ describe("details", () => {
         details: { path: "records[0].ops[0].path" },
       },
       {
-        title: "[request.schema] the message names a key that is not taken below the top",
+        title: "[API-1] the message names a key that is not taken below the top",
         method: "POST",
         path: "{S}/objects",
         body: { nav: { folder: true } },
@@ -193,7 +193,7 @@ describe("details", () => {
         mustContain: ['"message":"nav.folder'],
       },
       {
-        title: "[request.schema] the message names a __proto__ key below the top",
+        title: "[API-1] the message names a __proto__ key below the top",
         method: "PATCH",
         path: "{S}/settings",
         raw: '{"set":{"__proto__":"x"}}',
@@ -203,7 +203,7 @@ describe("details", () => {
         mustContain: ['"message":"set.__proto__'],
       },
       {
-        title: "[request.invalid_field] the message names a path segment that is no percent-encoding",
+        title: "[API-1] the message names a path segment that is no percent-encoding",
         method: "GET",
         path: "/v1/spaces/%E0%A4%A",
         status: 400,
@@ -212,7 +212,7 @@ describe("details", () => {
         mustContain: ['"message":"spaceId'],
       },
       {
-        title: "[request.invalid_field] details name field and reason",
+        title: "[API-1] details name field and reason",
         method: "POST",
         path: "/v1/spaces",
         body: { spaceType: "svc.onetoone" },
@@ -221,7 +221,7 @@ describe("details", () => {
         details: { spaceType: "svc.onetoone" },
       },
       {
-        title: "[request.unknown_field] a __proto__ key is an unknown key, not dropped and not merged",
+        title: "[API-1] a __proto__ key is an unknown key, not dropped and not merged",
         method: "POST",
         path: "/v1/spaces",
         raw: '{"name":"x","__proto__":{"polluted":true}}',
@@ -230,7 +230,7 @@ describe("details", () => {
         details: { fields: ["__proto__"] },
       },
       {
-        title: "[request.unknown_field] /modify drops unknown top-level keys instead",
+        title: "[API-1] /modify drops unknown top-level keys instead",
         method: "POST",
         path: "{S}/modify",
         body: { objectId: "{objectId}", dataset: "{dataset}", records: [{ id: "absent", ops: [] }], zzz: 1 },

@@ -60,7 +60,7 @@ async function serve(folder: ScratchDir, port: number): Promise<AsyncDisposable 
 
 const card = (page: Page, column: string, title: string) => page.locator(`#${column} li`, { hasText: title });
 
-describe("[examples] the task board", () => {
+describe("the task board", () => {
   rule("[API-12] its types are used as they are", async () => {
     await using server = await startServer();
     using folder = await setUp(server);

@@ -28,8 +28,8 @@ async function setUp(file: string, args: JsonObject): Promise<string> {
 }
 const S = () => `/v1/spaces/${agent.spaceId}`;
 
-describe("[examples] programs that are shown work", () => {
-  rule("[examples] daily-digest tells what was said since the last run, and not of itself", async () => {
+describe("programs that are shown work", () => {
+  rule("daily-digest tells what was said since the last run, and not of itself", async () => {
     const name = await setUp("daily-digest.js", { chatId: agent.chatId });
     for (const text of ["The roses are out", "Dinner at seven?\nBring wine"]) await agent.send(text);
     expect((await agent.run(name)).run).toMatchObject({ status: "ok", value: { messages: 2, people: 1 } });
@@ -40,7 +40,7 @@ describe("[examples] programs that are shown work", () => {
     expect((await agent.run(name)).run).toMatchObject({ status: "ok", value: { messages: 0 } });
   });
 
-  rule("[examples] overdue-reminder reminds of what is due and not done, once", async () => {
+  rule("overdue-reminder reminds of what is due and not done, once", async () => {
     const { client } = shared;
     const { typeId } = await client.post<{ typeId: string }>(`${S()}/types`, { xKey: "board", name: "Board" }, 201);
     const field = (key: string, kind: string) => ({ key, kind, mutableBy: "any" });
@@ -72,7 +72,7 @@ describe("[examples] programs that are shown work", () => {
     expect((await agent.run(name)).run).toMatchObject({ status: "ok", value: { reminded: [] } });
   });
 
-  rule("[examples] label-objects asks the model, and takes none but the given words", async () => {
+  rule("label-objects asks the model, and takes none but the given words", async () => {
     const make = async (title: string, content: string): Promise<string> => {
       const initialProperties = { svc: { name: title } };
       const { id } = await shared.client.post<{ id: string }>(

@@ -7,6 +7,7 @@ import { CHROMIUM, useBrowser } from "../support/page/browser.ts";
 import { FIREFOX, startFirefox } from "../support/page/firefox.ts";
 import { rule } from "../support/rule.ts";
 import type { Page } from "../support/server/client.ts";
+import { until } from "../support/server/client.ts";
 import {
   type AttachOptions,
   attach,
@@ -69,8 +70,6 @@ afterAll(async () => {
 });
 
 /** Long enough for a script to have run, if one is going to. */
-const SETTLE_MS = 200;
-
 /** What an attacker would do: say so in the title, and call the API of the origin. */
 const SCRIPT = `document.title = "ran"; fetch("/v1/spaces", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ name: "made by a file" }) });`;
 const FILES: [name: string, mime: string, text: string][] = [
@@ -94,22 +93,32 @@ const FILES: [name: string, mime: string, text: string][] = [
   ["unknown", "application/x-unheard-of", `<!doctype html><script>${SCRIPT}</script>`],
 ];
 
-/** Frames an address in a page of the origin, and takes it for a script too unless it says that it is one. */
+/**
+ * Frames an address in a page of the origin, and takes it for a script too unless it says that it is one. `settled` is true
+ * once the script has been tried and a page that is framed after it has loaded: a frame that is not shown says nothing itself.
+ */
 const embed = (url: string, isScript: boolean): string => `(() => {
   const frame = document.createElement("iframe");
   frame.src = ${JSON.stringify(url)};
   document.body.append(frame);
+  const last = () => {
+    const page = document.createElement("iframe");
+    page.src = "/ui";
+    page.onload = () => { globalThis.settled = true; };
+    document.body.append(page);
+  };
   // A page of the origin that loads a script as its script has decided so itself; anything else is no script.
-  if (${isScript}) return;
+  if (${isScript}) return last();
   const script = document.createElement("script");
   script.src = ${JSON.stringify(url)};
+  script.onload = script.onerror = last;
   document.body.append(script);
 })()`;
 
 for (const { name: browser, declare, open } of BROWSERS) {
   for (const [name, mime, text] of FILES) {
     declare(
-      `[files] nothing of ${name} (${mime}) runs when it is opened or framed on the origin, in ${browser}`,
+      `[FILE-6] nothing of ${name} (${mime}) runs when it is opened or framed on the origin, in ${browser}`,
       async () => {
         const bytes = new TextEncoder().encode(text);
         const { fileId } = await attach(server.client, spaceId, objectId, bytes, { name, mime });
@@ -118,11 +127,11 @@ for (const { name: browser, declare, open } of BROWSERS) {
         // What is sent as an attachment is no page: the browser may say that navigation was aborted by a download.
         const refused = await tab.goto(url);
         if (refused !== undefined) expect(refused).toMatch(/download|abort/i);
-        await Bun.sleep(SETTLE_MS);
+        await until(async () => (await tab.evaluate("document.readyState")) === "complete", "the page");
         expect(await tab.evaluate("document.title")).not.toBe("ran");
         expect(await tab.goto(`${server.base}/ui`)).toBeUndefined();
         await tab.evaluate(embed(url, mime === "text/javascript"));
-        await Bun.sleep(SETTLE_MS);
+        await until(async () => (await tab.evaluate("globalThis.settled")) === true, "what was embedded to be tried");
         expect(await tab.evaluate("document.title")).not.toBe("ran");
         const spaces = await server.client.get<{ name?: string }[]>("/v1/spaces");
         expect(spaces.map((space) => space.name)).not.toContain("made by a file");
@@ -132,7 +141,7 @@ for (const { name: browser, declare, open } of BROWSERS) {
   }
 
   declare(
-    `[files] a picture is shown as what it is, in ${browser}`,
+    `[FILE-6] a picture is shown as what it is, in ${browser}`,
     async () => {
       const pixel = Buffer.from(
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
@@ -155,7 +164,7 @@ for (const { name: browser, declare, open } of BROWSERS) {
 
   // What the rules are held against: without them, the same file runs.
   declare(
-    `[files] a page that is sent as what it is does run in ${browser}, so that it would show`,
+    `[FILE-6] a page that is sent as what it is does run in ${browser}, so that it would show`,
     async () => {
       const plain = Bun.serve({
         port: 0,
@@ -183,7 +192,7 @@ const NAMES = [
 ];
 for (const name of NAMES) {
   rule(
-    `[files] the name ${JSON.stringify(name.slice(0, 24))} comes back exact in JSON and is safe in headers`,
+    `[FILE-5] the name ${JSON.stringify(name.slice(0, 24))} comes back exact in JSON and is safe in headers`,
     async () => {
       const { fileId } = await attach(server.client, spaceId, objectId, bytesOf(5_000, 11), { name });
       const { client } = server;
@@ -204,7 +213,7 @@ for (const name of NAMES) {
   );
 }
 
-rule("[files] a name over 4096 bytes is refused", async () => {
+rule("[FILE-1] a name over 4096 bytes is refused", async () => {
   const path = attachPath(spaceId, objectId, { name: "ü".repeat(2049) });
   const refusal = await attachFails(server.client, path, bytesOf(1), {});
   expect(refusal).toMatchObject({ status: 400, code: "request.invalid_field", details: { field: "name" } });

@@ -217,7 +217,7 @@ describe("content type", () => {
     expect(await socket.closed()).toStartWith("HTTP/1.1 200");
   });
 
-  rule("[conventions] JSON answers say application/json; charset=utf-8", async () => {
+  rule("[API-17] JSON answers say application/json; charset=utf-8", async () => {
     for (const path of ["/v1/health", "/v1/spaces", "/v1/spaces/unknown"]) {
       const reply = await shared.client.request("GET", path);
       expect(reply.headers.get("content-type")!.replaceAll(" ", "").toLowerCase()).toBe(

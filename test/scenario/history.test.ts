@@ -45,7 +45,7 @@ const ofItems = (query = ""): Promise<HistoryPage> => list(`?dataset=${items.dat
 const versionsOf = (changes: readonly HistoryChange[]): string[] => changes.map((change) => change.version);
 
 describe("list", () => {
-  rule("[history] changes come newest first, with author, time, dataset, traces and what they touched", async () => {
+  rule("[HIST-1] changes come newest first, with author, time, dataset, traces and what they touched", async () => {
     const { changes, cursor } = await ofItems();
     const account = await shared.client.get<{ id: string }>("/v1/account");
     expect(cursor).toBeUndefined();
@@ -67,13 +67,13 @@ describe("list", () => {
     ]);
   });
 
-  rule("[history] the change that made the object is the oldest, in the collection of objects", async () => {
+  rule("[HIST-1] the change that made the object is the oldest, in the collection of objects", async () => {
     const { changes } = await list();
     expect(changes).toHaveLength(5);
     expect(changes[4]).toMatchObject({ dataset: "objects", touched: [{ recordId: items.objectId }] });
   });
 
-  rule("[history] pages follow each other by an opaque cursor that new writes do not disturb", async () => {
+  rule("[HIST-1] pages follow each other by an opaque cursor that new writes do not disturb", async () => {
     const own = await createCollection(shared.client, spaceId);
     const written: string[] = [];
     for (let i = 0; i < 7; i++) written.push((await own.modify([setFields("r", { n: i })])).changeId);
@@ -89,7 +89,7 @@ describe("list", () => {
     expect(seen).toEqual(written.toReversed());
   });
 
-  rule("[history] limit defaults to 50 and is clamped to 200", async () => {
+  rule("[HIST-1] limit defaults to 50 and is clamped to 200", async () => {
     const own = await createCollection(shared.client, spaceId);
     await Promise.all(Array.from({ length: 210 }, (_, i) => own.modify([setFields("r", { n: i })])));
     const at = `${own.path}/objects/${own.objectId}/history`;
@@ -103,7 +103,7 @@ describe("list", () => {
     }
   });
 
-  rule("[history] filters: record, trace, author; what names nothing lists nothing", async () => {
+  rule("[HIST-1] filters: record, trace, author; what names nothing lists nothing", async () => {
     expect(versionsOf((await ofItems("&recordId=b")).changes)).toEqual([versions[3]!, versions[2]!]);
     expect(versionsOf((await list("?traceId=trace-2")).changes)).toEqual([versions[1]!]);
     const account = await shared.client.get<{ id: string }>("/v1/account");
@@ -112,7 +112,7 @@ describe("list", () => {
       expect(await list(query)).toEqual({ changes: [] });
   });
 
-  rule("[history] coalesce joins one author's consecutive changes into their newest", async () => {
+  rule("[HIST-1] coalesce joins one author's consecutive changes into their newest", async () => {
     const { changes } = await list("?coalesce=true");
     expect(changes).toHaveLength(1);
     expect(changes[0]).toMatchObject({ version: versions[3]!, groupSize: 5, traceIds: ["trace-1", "trace-2"] });
@@ -123,7 +123,7 @@ describe("list", () => {
     expect((await ofItems("&recordId=b&coalesce=true")).changes).toMatchObject([{ groupSize: 2 }]);
   });
 
-  rule("[history] chat messages do not show, in lists or in views", async () => {
+  rule("[HIST-1] chat messages do not show, in lists or in views", async () => {
     const chat = await createObject(shared.client, spaceId, { types: ["chat"] });
     const sent = await shared.client.post<{ versionId: string }>(
       `${items.path}/objects/${chat.id}/chat/messages`,
@@ -143,7 +143,7 @@ describe("list", () => {
 });
 
 describe("views", () => {
-  rule("[history] a view holds the records of its version, by dataset, with the tombstones", async () => {
+  rule("[HIST-2] a view holds the records of its version, by dataset, with the tombstones", async () => {
     const early = await shared.client.get<HistoryView>(`${path}/${versions[1]}`);
     expect(early.version).toBe(versions[1]!);
     expect(early.datasets.map(({ dataset }) => dataset)).toEqual([items.dataset, "objects"].toSorted());
@@ -159,20 +159,20 @@ describe("views", () => {
     expect(late.datasets[0]!.records[0]).toEqual((await items.find("a"))!);
   });
 
-  rule("[history] a version is also named by the text that _ver holds", async () => {
+  rule("[HIST-2] a version is also named by the text that _ver holds", async () => {
     const text = ((await items.find("a"))!["_ver"] as JsonObject)["n"] as string;
     const view = await shared.client.get<HistoryView>(`${path}/${text}?dataset=${items.dataset}`);
     expect(view.version).toBe(versions[1]!);
   });
 
-  rule("[history] the object's own id is the version before everything", async () => {
+  rule("[HIST-2] the object's own id is the version before everything", async () => {
     expect(await shared.client.get<HistoryView>(`${path}/${items.objectId}`)).toEqual({
       version: items.objectId,
       datasets: [],
     });
   });
 
-  rule("[history] a record's view says whether it was there and whether it was deleted", async () => {
+  rule("[HIST-2] a record's view says whether it was there and whether it was deleted", async () => {
     const at = (version: string, id: string) =>
       shared.client.get<HistoryRecord>(`${path}/${version}/datasets/${items.dataset}/records/${id}`);
     const common = (version: string, recordId: string) => ({ version, dataset: items.dataset, recordId });
@@ -187,7 +187,7 @@ describe("views", () => {
 describe("diff", () => {
   const diff = (query: string): Promise<HistoryDiff> => shared.client.get<HistoryDiff>(`${path}/diff?${query}`);
 
-  rule("[history] without a base: what the version did", async () => {
+  rule("[HIST-3] without a base: what the version did", async () => {
     expect(await diff(`version=${versions[2]}`)).toEqual({
       version: versions[2]!,
       datasets: [
@@ -210,7 +210,7 @@ describe("diff", () => {
     expect((await diff(`version=${versions[3]}`)).datasets[0]!.records).toMatchObject([{ id: "b", kind: "deleted" }]);
   });
 
-  rule("[history] with a base, either way; equal versions differ in nothing", async () => {
+  rule("[HIST-3] with a base, either way; equal versions differ in nothing", async () => {
     expect(await diff(`version=${versions[1]}&base=${versions[0]}`)).toEqual({
       base: versions[0]!,
       version: versions[1]!,
@@ -235,7 +235,7 @@ describe("diff", () => {
     expect((await diff(`version=${versions[0]}&base=${versions[0]}`)).datasets).toEqual([]);
   });
 
-  rule("[history] dataset and recordIds narrow it", async () => {
+  rule("[HIST-3] dataset and recordIds narrow it", async () => {
     const query = `version=${versions[2]}&base=${items.objectId}`;
     const all = await diff(query);
     expect(all.datasets.map(({ dataset }) => dataset)).toEqual([items.dataset, "objects"].toSorted());
@@ -255,24 +255,24 @@ describe("refusals", () => {
     [
       {
         ...get,
-        title: "[history] an unknown version",
+        title: "[HIST-2] an unknown version",
         path: `{path}/${missing}`,
         ...notFound,
         details: { version: missing },
       },
-      { ...get, title: "[history] a text that is no version", path: "{path}/none", ...notFound },
-      { ...get, title: "[history] another object's version", path: "{path}/{other}", ...notFound },
+      { ...get, title: "[HIST-2] a text that is no version", path: "{path}/none", ...notFound },
+      { ...get, title: "[HIST-2] another object's version", path: "{path}/{other}", ...notFound },
       {
         ...get,
-        title: "[history] an unknown version's record",
+        title: "[HIST-2] an unknown version's record",
         path: `{path}/${missing}/datasets/x/records/y`,
         ...notFound,
       },
-      { ...get, title: "[history] an unknown version in a diff", path: `{path}/diff?version=${missing}`, ...notFound },
-      { ...get, title: "[history] an unknown base", path: `{path}/diff?version={first}&base=none`, ...notFound },
+      { ...get, title: "[HIST-2] an unknown version in a diff", path: `{path}/diff?version=${missing}`, ...notFound },
+      { ...get, title: "[HIST-2] an unknown base", path: `{path}/diff?version={first}&base=none`, ...notFound },
       {
         ...get,
-        title: "[history] a diff without a version",
+        title: "[API-1] a diff without a version",
         path: "{path}/diff",
         status: 400,
         code: "request.missing_field",
@@ -280,7 +280,7 @@ describe("refusals", () => {
       },
       {
         ...get,
-        title: "[history] a diff with an empty version",
+        title: "[API-1] a diff with an empty version",
         path: "{path}/diff?version=",
         status: 400,
         code: "request.missing_field",
@@ -288,36 +288,36 @@ describe("refusals", () => {
       },
       {
         ...get,
-        title: "[history] recordId without dataset",
+        title: "[API-1] recordId without dataset",
         path: "{path}?recordId=a",
         ...refused,
         details: { field: "recordId" },
       },
       {
         ...get,
-        title: "[history] recordIds without dataset",
+        title: "[API-1] recordIds without dataset",
         path: "{path}/diff?version={first}&recordIds=a",
         ...refused,
         details: { field: "recordIds" },
       },
-      { ...get, title: "[history] a bent cursor", path: "{path}?cursor=abc", ...refused, details: { field: "cursor" } },
+      { ...get, title: "[API-1] a bent cursor", path: "{path}?cursor=abc", ...refused, details: { field: "cursor" } },
       {
         ...get,
-        title: "[history] a window of more than a day",
+        title: "[API-1] a window of more than a day",
         path: "{path}?coalesceWindow=86401",
         ...refused,
         details: { field: "coalesceWindow" },
       },
       {
         ...get,
-        title: "[history] a limit that is no number",
+        title: "[API-5] a limit that is no number",
         path: "{path}?limit=many",
         ...refused,
         details: { field: "limit" },
       },
       {
         ...get,
-        title: "[history] an unknown object",
+        title: "[API-6] an unknown object",
         path: `{spacePath}/objects/${missing}/history`,
         status: 404,
         code: "object.not_found",
@@ -325,7 +325,7 @@ describe("refusals", () => {
     ],
   );
 
-  rule("[history] a deleted object has none", async () => {
+  rule("[HIST-1] a deleted object has none", async () => {
     const object = await createObject(shared.client, spaceId);
     await shared.client.del(`${items.path}/objects/${object.id}`, 204);
     const at = `${items.path}/objects/${object.id}/history`;
@@ -333,7 +333,7 @@ describe("refusals", () => {
       await shared.client.fails("GET", `${at}${end}`, undefined, 404, "object.not_found");
   });
 
-  rule("[history] a view of more than 10,000 records is 413 and can be narrowed", async () => {
+  rule("[HIST-4] a view of more than 10,000 records is 413 and can be narrowed", async () => {
     const own = await createCollection(shared.client, spaceId);
     for (let part = 0; part < 3; part++) {
       await own.upsert(

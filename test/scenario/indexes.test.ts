@@ -2,6 +2,7 @@
 import { expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
 import type { JsonObject } from "../support/server/client.ts";
+import { until } from "../support/server/client.ts";
 import { type Collection, createCollection, createSpace } from "../support/server/fixtures.ts";
 
 const ROWS = 2_600;
@@ -32,11 +33,7 @@ const explain = async (pipeline: JsonObject[]): Promise<string> => {
 
 /** Waits until the plan of a pipeline says what it should. */
 async function untilPlan(pipeline: JsonObject[], part: string): Promise<void> {
-  for (const deadline = Date.now() + 20_000; ; await Bun.sleep(20)) {
-    const plan = await explain(pipeline);
-    if (plan.includes(part)) return;
-    if (Date.now() > deadline) throw new Error(`the plan never said ${part}:\n${plan}`);
-  }
+  await until(async () => (await explain(pipeline)).includes(part), `the plan to say ${part}`, 20_000);
 }
 
 rule("[INDEX-2] a declared field that a query filters by gets an index; the answer stays the same", async () => {

@@ -12,7 +12,7 @@ const here = useSharingServer();
 const { shared, context } = here;
 
 describe("invites", () => {
-  rule("[invites] one at a time: minting replaces, the list shows token and role, revoking ends it", async () => {
+  rule("[ACL-16] one at a time: minting replaces, the list shows token and role, revoking ends it", async () => {
     const made = await createSpace(shared.client, "invites");
     const base = `/v1/spaces/${made.id}`;
     const first = await shared.client.post<{ spaceId: string; inviteToken: string }>(`${base}/invites`, undefined, 201);
@@ -37,7 +37,7 @@ describe("invites", () => {
     expect(await shared.client.get<{ invites: Invite[] }>(`${base}/invites`)).toEqual({ invites: [] });
   });
 
-  rule("[invites] tokens are shown again after a restart", async () => {
+  rule("[ACL-16] tokens are shown again after a restart", async () => {
     using dir = scratchDir("svc-tokens");
     await using server = await startServer({ dataDir: dir.path });
     const made = await createSpace(server.client, "kept");
@@ -51,7 +51,7 @@ describe("invites", () => {
     expect(same.inviteToken).toBe(guest.inviteToken);
   });
 
-  rule("[guest-key] the same token each time, another after it was revoked; revoking rotates the key", async () => {
+  rule("[ACL-16] the same token each time, another after it was revoked; revoking rotates the key", async () => {
     const made = await createSpace(shared.client, "guests");
     const base = `/v1/spaces/${made.id}`;
     await shared.client.fails("DELETE", `${base}/guest-key`, undefined, 404, "guest_key.not_found");
@@ -70,7 +70,7 @@ describe("invites", () => {
 
   runScenarios(context, [
     {
-      title: "[invites] an open invite says which role it gives",
+      title: "[API-1] an open invite says which role it gives",
       method: "POST",
       path: "{S}/invites",
       body: { mode: "open" },
@@ -79,7 +79,7 @@ describe("invites", () => {
       details: { field: "permission" },
     },
     {
-      title: "[invites] admin is no role for an open invite",
+      title: "[ACL-2] admin is no role for an open invite",
       method: "POST",
       path: "{S}/invites",
       body: { mode: "open", permission: "admin" },
@@ -87,7 +87,7 @@ describe("invites", () => {
       code: "request.schema",
     },
     {
-      title: "[invites] a role without open is request.invalid_field",
+      title: "[API-1] a role without open is request.invalid_field",
       method: "POST",
       path: "{S}/invites",
       body: { permission: "reader" },
@@ -95,7 +95,7 @@ describe("invites", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[invites] an unknown mode is request.invalid_field",
+      title: "[API-1] an unknown mode is request.invalid_field",
       method: "POST",
       path: "{S}/invites",
       body: { mode: "secret" },
@@ -103,7 +103,7 @@ describe("invites", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[join] a token is needed",
+      title: "[API-1] a token is needed",
       method: "POST",
       path: "/v1/spaces/join",
       body: {},
@@ -112,7 +112,7 @@ describe("invites", () => {
       details: { field: "inviteToken" },
     },
     {
-      title: "[join] what is no token is invite.invalid",
+      title: "[ACL-16] what is no token is invite.invalid",
       method: "POST",
       path: "/v1/spaces/join",
       body: { inviteToken: "3yQ" },
@@ -120,21 +120,21 @@ describe("invites", () => {
       code: "invite.invalid",
     },
     {
-      title: "[invite] accept of a space one is in is space.not_invite_pending",
+      title: "[SPACE-5] accept of a space one is in is space.not_invite_pending",
       method: "POST",
       path: "{S}/invite/accept",
       status: 409,
       code: "space.not_invite_pending",
     },
     {
-      title: "[invite] decline of a space one is in is space.not_invite_pending",
+      title: "[SPACE-5] decline of a space one is in is space.not_invite_pending",
       method: "POST",
       path: "{S}/invite/decline",
       status: 409,
       code: "space.not_invite_pending",
     },
     {
-      title: "[invite] accept of an unknown space is space.not_found",
+      title: "[API-11] accept of an unknown space is space.not_found",
       method: "POST",
       path: "{NONE}/invite/accept",
       status: 404,
@@ -142,14 +142,14 @@ describe("invites", () => {
     },
   ]);
 
-  rule("[join] a space one is in answers 202 with its row, by any of its tokens", async () => {
+  rule("[ACL-17] a space one is in answers 202 with its row, by any of its tokens", async () => {
     const made = await createSpace(shared.client, "own");
     const { inviteToken } = await shared.client.post<{ inviteToken: string }>(`/v1/spaces/${made.id}/invites`, {}, 201);
     const row = await shared.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken }, 202);
     expect(row).toMatchObject({ id: made.id, status: "active", ownRole: "owner" });
   });
 
-  rule("[join] with nobody in reach the row says joining, refuses reads, and is gone after cancel-join", async () => {
+  rule("[ACL-17] with nobody in reach the row says joining, refuses reads, and is gone after cancel-join", async () => {
     const made = await createSpace(shared.client, "far away");
     const { inviteToken } = await shared.client.post<{ inviteToken: string }>(`/v1/spaces/${made.id}/invites`, {}, 201);
     await using server = await startServer();

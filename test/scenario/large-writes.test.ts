@@ -3,6 +3,7 @@ import { describe, expect } from "bun:test";
 import type { ErrorCode } from "../../src/protocol/errors.ts";
 import { rule, useServer } from "../support/rule.ts";
 import type { JsonObject, SpaceInfo } from "../support/server/client.ts";
+import { until } from "../support/server/client.ts";
 import { createObject, createSpace } from "../support/server/fixtures.ts";
 
 const shared = useServer();
@@ -49,10 +50,9 @@ describe("a record has at most 1 MiB", () => {
       `/v1/spaces/${id}`,
       [{ name: "n".repeat(LONGEST) }, { description: "d".repeat(LONGEST + 1) }],
       async () => {
-        const info = await shared.client.get<SpaceInfo>(`/v1/spaces/${id}`);
-        // The row follows the space a moment later.
-        if (info.name?.length !== LONGEST) await Bun.sleep(200);
-        return shared.client.get<SpaceInfo>(`/v1/spaces/${id}`);
+        const row = () => shared.client.get<SpaceInfo>(`/v1/spaces/${id}`);
+        await until(async () => (await row()).name?.length === LONGEST, "the row to follow the space");
+        return row();
       },
       "request.invalid_field",
       TOO_LONG,

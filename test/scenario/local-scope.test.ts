@@ -29,7 +29,7 @@ const local = (id: string, ...ops: JsonObject[]): Promise<WriteResult> =>
   items.modify([{ id, ops }], { scope: "local" });
 
 describe("local writes", () => {
-  rule("[local] the value is read back, changeId is empty, no other field moves", async () => {
+  rule("[DATA-7] the value is read back, changeId is empty, no other field moves", async () => {
     const before = (await items.find("a"))!;
     const result = await local("a", { type: "$set", path: "mark", value: "seen" });
     expect(result.changeId).toBe("");
@@ -38,7 +38,7 @@ describe("local writes", () => {
     expect(content(after)).toEqual({ ...content(before)!, mark: "seen" });
   });
 
-  rule("[local] all ops work: $inc, $unset", async () => {
+  rule("[DATA-7] all ops work: $inc, $unset", async () => {
     await local("a", { type: "$inc", path: "count", value: 2 });
     await local("a", { type: "$inc", path: "count", value: 3 });
     expect(await items.find("a")).toMatchObject({ count: 5 });
@@ -46,12 +46,12 @@ describe("local writes", () => {
     expect(await items.find("a")).not.toHaveProperty("count");
   });
 
-  rule("[local] a write of which every op is rejected has no version", async () => {
+  rule("[DATA-7] a write of which every op is rejected has no version", async () => {
     const result = await local("a", { type: "$set", path: "n", value: 99 });
     expect(result).toMatchObject({ versionId: "", changeId: "", rejections: [{ recordIndex: 0, opIndex: 0 }] });
   });
 
-  rule("[local] an op on a field that is not local is a rejection; the rest applies", async () => {
+  rule("[DATA-7] an op on a field that is not local is a rejection; the rest applies", async () => {
     const result = await local(
       "a",
       { type: "$set", path: "n", value: 99 },
@@ -61,13 +61,13 @@ describe("local writes", () => {
     expect(await items.find("a")).toMatchObject({ n: 1, mark: "kept" });
   });
 
-  rule("[local] local fields can be filtered and sorted by", async () => {
+  rule("[DATA-7] local fields can be filtered and sorted by", async () => {
     await items.modify([setFields("b", { n: 2 })]);
     await local("b", { type: "$set", path: "mark", value: "zz" });
     expect((await items.query({ filter: { mark: "zz" } })).records.map((row) => row.id)).toEqual(["b"]);
   });
 
-  rule("[local] a synced write that touches a local field is refused whole: dataset.validation", async () => {
+  rule("[DATA-7] a synced write that touches a local field is refused whole: dataset.validation", async () => {
     const records = [setFields("c", { n: 3 }), { id: "a", ops: [{ type: "$set", path: "mark", value: "synced" }] }];
     await shared.client.fails("POST", `${items.path}/modify`, { ...items.target, records }, 400, "dataset.validation");
     expect(await items.find("c")).toBeUndefined();
@@ -78,13 +78,13 @@ describe("local writes", () => {
     ["an empty id", { records: [{ id: "", ops: [{ type: "$set", path: "mark", value: "x" }] }] }],
     ["traceIds", { records: [{ id: "a", ops: [{ type: "$set", path: "mark", value: "x" }] }], traceIds: ["t"] }],
   ] as const) {
-    rule(`[local] ${what} is 400 request.schema`, async () => {
+    rule(`[API-1] ${what} is 400 request.schema`, async () => {
       const request = { ...items.target, ...body, scope: "local" };
       await shared.client.fails("POST", `${items.path}/modify`, request, 400, "request.schema");
     });
   }
 
-  rule("[local] the objects collection takes no local modify", async () => {
+  rule("[DATA-7] the objects collection takes no local modify", async () => {
     const object = await createObject(shared.client, items.spaceId);
     const body = {
       objectId: object.id,
@@ -95,7 +95,7 @@ describe("local writes", () => {
     await shared.client.fails("POST", `${items.path}/modify`, body, 400, "request.schema");
   });
 
-  rule("[local] local values survive a restart", async () => {
+  rule("[DATA-7] local values survive a restart", async () => {
     await using first = await startServer();
     const space = await createSpace(first.client);
     const kept = await createCollection(first.client, space.id, { fields: [...FIELDS] });

@@ -250,7 +250,7 @@ describe("ids", () => {
 });
 
 describe("versions and traces", () => {
-  rule("[_ver] a written path gets the version of its change, later versions compare greater bytewise", async () => {
+  rule("[DATA-8] a written path gets the version of its change, later versions compare greater bytewise", async () => {
     const id = await world.record({ n: 1, s: "a" });
     const versionAt = async (path: string): Promise<string> => {
       const tree = (await world.items.find(id))!["_ver"] as JsonObject;
@@ -266,7 +266,7 @@ describe("versions and traces", () => {
     expect((await versionAt("n")) > n2).toBe(true);
   });
 
-  rule("[_traces] so many trace ids and no more, so long and no longer", async () => {
+  rule("[DATA-8] so many trace ids and no more, so long and no longer", async () => {
     const most = Array.from({ length: 32 }, (_, i) => `${i}`.padEnd(256, "x"));
     await world.items.modify([setFields("most", { n: 1 })], { traceIds: most });
     const body = {
@@ -282,7 +282,7 @@ describe("versions and traces", () => {
     expect(await world.items.find("more")).toBeUndefined();
   });
 
-  rule("[_traces] traceIds are kept under the version they came with", async () => {
+  rule("[DATA-8] traceIds are kept under the version they came with", async () => {
     const result = await world.items.modify([setFields("traced", { n: 1 })], { traceIds: ["run-1", "step-2"] });
     const row = (await world.items.find("traced"))!;
     const traces = row["_traces"] as JsonObject;
@@ -292,7 +292,7 @@ describe("versions and traces", () => {
     expect(await world.items.find(await world.record())).not.toHaveProperty("_traces");
   });
 
-  rule("[write] changeIds are unique, also when many writes arrive at once", async () => {
+  rule("[DATA-8] changeIds are unique, also when many writes arrive at once", async () => {
     const id = await world.record({ n: 0 });
     const results = await Promise.all(Array.from({ length: 50 }, () => world.apply(id, op("$inc", "n", 1))));
     expect(new Set(results.map((result) => result.changeId)).size).toBe(50);

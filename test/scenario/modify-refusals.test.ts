@@ -128,7 +128,7 @@ describe("refusals of the whole change", () => {
         code: "request.schema",
       },
       {
-        title: "[dataset.unknown] a dataset that nothing declares",
+        title: "[DATA-6] a dataset that nothing declares",
         method: "POST",
         path: "{S}/modify",
         body: { objectId: "{objectId}", dataset: "nonsense", records: [{ id: "a", upsert: true, ops: [] }] },
@@ -136,7 +136,7 @@ describe("refusals of the whole change", () => {
         code: "dataset.unknown",
       },
       {
-        title: "[object.not_found] an unknown object",
+        title: "[API-6] an unknown object",
         method: "POST",
         path: "{S}/modify",
         body: { objectId: "bafyunknown", dataset: "{dataset}", records: [{ id: "a", upsert: true, ops: [] }] },

@@ -17,7 +17,7 @@ const offline = { SVC_SYNC_INTERVAL: "1h" };
 describe("network init without a network", () => {
   const shared = useServer();
 
-  rule("[network/init] without network.url it is network.disabled", async () => {
+  rule("[SYNC-10] without network.url it is network.disabled", async () => {
     await shared.client.fails("POST", PATH, {}, 409, "network.disabled");
     await shared.client.fails("POST", PATH, undefined, 409, "network.disabled");
   });
@@ -29,14 +29,14 @@ describe("network init without a network", () => {
     [{ replicas: 1.5 }, "request.schema"],
     [{ replicas: 1, streams: 8 }, "request.unknown_field"],
   ] as const)
-    rule(`[network/init] ${JSON.stringify(body)} is ${code}, network or not`, async () => {
+    rule(`[API-1] ${JSON.stringify(body)} is ${code}, network or not`, async () => {
       await shared.client.fails("POST", PATH, body, 400, code);
     });
 });
 
 describeWithNats("network init", () => {
   rule(
-    "[network/init] makes the streams with the replicas asked for, finds them made, and keeps them as they are",
+    "[SYNC-10] makes the streams with the replicas asked for, finds them made, and keeps them as they are",
     async () => {
       await using nats = await startNats();
       const nc = await connect({ servers: nats.url });
@@ -79,7 +79,7 @@ describeWithNats("network init", () => {
   );
 
   rule(
-    "[network/init] credentials that may make nothing are network.forbidden",
+    "[SYNC-10] credentials that may make nothing are network.forbidden",
     async () => {
       const config = `authorization { users: [
       { user: "reader", password: "reader", permissions: {

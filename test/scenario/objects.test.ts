@@ -1,7 +1,7 @@
 /** Objects: create with types, initial properties and nav stamps, query, subscribe, delete. */
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
-import { type JsonObject, type Page, type Row, type SpaceInfo, until } from "../support/server/client.ts";
+import { type JsonObject, type Page, type Row, type SpaceInfo, until, untilAfter } from "../support/server/client.ts";
 import {
   type CreatedType,
   createCollection,
@@ -337,7 +337,7 @@ describe("derived fields", () => {
       const items = await createCollection(shared.client, space.id);
       const before = (await rowOf(items.objectId))!;
       const instant = (row: Row): string => (row["modifiedAt"] as JsonObject)["$date"] as string;
-      await Bun.sleep(5);
+      await untilAfter(before["modifiedAt"]);
       await items.modify([setFields("a", { n: 1 })]);
       const after = (await rowOf(items.objectId))!;
       expect(instant(after) > instant(before)).toBe(true);

@@ -27,7 +27,7 @@ describe("open files", () => {
   const shared = useServer();
 
   rule(
-    "[store] a space that is closed gives its descriptors back at once",
+    "[STORE-9] a space that is closed gives its descriptors back at once",
     async () => {
       const { server, client } = shared;
       const ids: string[] = [];
@@ -44,11 +44,11 @@ describe("open files", () => {
         async () => {
           // Whatever is opened makes room by closing what was not used for a second.
           await client.post(`/v1/spaces/${ids[next++ % SPACES]}/objects/query`, {}, 200);
-          await Bun.sleep(150);
           return new Set(databases()).size <= OPEN_AT_MOST;
         },
         "unused spaces to be closed",
         20_000,
+        150,
       );
       const held = databases();
       expect(held.length).toBe(new Set(held).size);

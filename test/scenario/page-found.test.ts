@@ -9,8 +9,12 @@ const visits = usePageVisits("Household");
 const { contentOf, look, makeDocument, place } = visits;
 const writerOf = (page: Page) => page.getByLabel("Markdown", { exact: true });
 
+/** Until the page has shown what follows from all that it has heard of. */
+const painted = (page: Page): Promise<void> =>
+  page.evaluate(() => new Promise<void>((done) => requestAnimationFrame(() => requestAnimationFrame(() => done()))));
+
 look(
-  "[page] text that is not saved is there again after going elsewhere, says that it is a draft, and is saved or given up",
+  "[PAGE-2] text that is not saved is there again after going elsewhere, says that it is a draft, and is saved or given up",
   async () => place("spaces", visits.spaceId, "objects", await makeDocument("# Plan\n")),
   async (page) => {
     const writer = writerOf(page);
@@ -46,7 +50,7 @@ look(
 );
 
 look(
-  "[page] a message that was begun is there again after going elsewhere, and becomes the answer to another",
+  "[PAGE-2] a message that was begun is there again after going elsewhere, and becomes the answer to another",
   async () => {
     const { id } = await createObject(visits.client, visits.spaceId, { types: ["chat"], ...named("Hall") });
     await visits.client.post(`/v1/spaces/${visits.spaceId}/objects/${id}/chat/messages`, { text: "Seven?" }, 201);
@@ -72,7 +76,7 @@ look(
 for (const size of [undefined, PHONE]) {
   const device = size ? "a phone" : "a desktop";
   look(
-    `[page] on ${device} a conflict shows both versions and lets each place be decided`,
+    `[PAGE-2] on ${device} a conflict shows both versions and lets each place be decided`,
     async () => place("spaces", visits.spaceId, "objects", await makeDocument("one\n\ntwo\n\nthree\n")),
     async (page, watched) => {
       const writer = writerOf(page);
@@ -102,7 +106,7 @@ for (const size of [undefined, PHONE]) {
 }
 
 look(
-  "[page] a double click, and a key that is held, delete nothing",
+  "[PAGE-5] a double click, and a key that is held, delete nothing",
   async () => place("spaces", visits.spaceId, "objects", await makeDocument("keep me")),
   async (page) => {
     const remove = page.getByRole("button", { name: "Delete", exact: true });
@@ -112,7 +116,7 @@ look(
     await question.focus();
     for (let n = 0; n < 12; n++) {
       await page.keyboard.down("Enter");
-      await Bun.sleep(80);
+      await painted(page);
     }
     await page.keyboard.up("Enter");
     const id = /objects\/([^/?]+)/.exec(page.url())![1]!;
@@ -130,7 +134,7 @@ look(
 );
 
 look(
-  "[page] a type shows what it declares, and a dataset who may change what",
+  "[PAGE-4] a type shows what it declares, and a dataset who may change what",
   async () => {
     const { typeId } = await createCollection(visits.client, visits.spaceId, {
       name: "chores",
@@ -163,7 +167,7 @@ look(
 );
 
 look(
-  "[page] who may change a new dataset's field is chosen in words",
+  "[PAGE-5] who may change a new dataset's field is chosen in words",
   () => place("spaces", visits.spaceId, "datasets"),
   async (page) => {
     for (const [name, choice] of [
@@ -199,7 +203,7 @@ look(
 );
 
 look(
-  "[page] an unknown tab says that there is nothing, and where to go",
+  "[PAGE-5] an unknown tab says that there is nothing, and where to go",
   () => place("spaces", visits.spaceId, "nonsense"),
   async (page) => {
     await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
@@ -209,7 +213,7 @@ look(
 );
 
 look(
-  "[page] a new invite replaces the old one only for who was told so",
+  "[PAGE-5] a new invite replaces the old one only for who was told so",
   () => place("spaces", visits.spaceId, "members"),
   async (page) => {
     const token = page.locator(".token code");
@@ -224,7 +228,7 @@ look(
 );
 
 look(
-  "[page] how a space is kept in step is said in plain words",
+  "[PAGE-5] how a space is kept in step is said in plain words",
   () => place("spaces", visits.spaceId, "sync"),
   async (page) => {
     await page.getByText("Kept elsewhere too").waitFor();
@@ -238,7 +242,7 @@ look(
 );
 
 look(
-  "[page] a space that others ended says who did it and when, and a request to join has a name",
+  "[PAGE-5] a space that others ended says who did it and when, and a request to join has a name",
   () => place("spaces"),
   async (page) => {
     const ended = { how: "removed", by: "ABLJen9TXuZVjSx3qoexsAq2Hft9vShvQwpCCc6TZz7HDJi8", name: "Olga" };
@@ -270,7 +274,7 @@ look(
 );
 
 look(
-  "[page] who asks to join is shown by the name it gave",
+  "[PAGE-4] who asks to join is shown by the name it gave",
   () => place("spaces", visits.spaceId, "members"),
   async (page) => {
     const members = async (list: JsonObject[]) => {
@@ -288,7 +292,7 @@ look(
 );
 
 look(
-  "[page] what the server's health warns of stands above everything",
+  "[PAGE-5] what the server's health warns of stands above everything",
   () => place("spaces"),
   async (page) => {
     const message = "This data root was copied. Run svc init --new-device on one of the two.";
@@ -302,7 +306,7 @@ look(
 );
 
 look(
-  "[page] words are searched for in a space; what was found leads to its object",
+  "[PAGE-4] words are searched for in a space; what was found leads to its object",
   async () => {
     await makeDocument("# Shopping\n\nThe quince jam is gone.\n");
     return place("spaces", visits.spaceId);
@@ -330,7 +334,7 @@ look(
 );
 
 look(
-  "[page] files are attached to an object, listed, downloaded and deleted",
+  "[PAGE-4] files are attached to an object, listed, downloaded and deleted",
   async () => place("spaces", visits.spaceId, "objects", await makeDocument("with a file"), "files"),
   async (page) => {
     await page.getByText("No files yet.").waitFor();
@@ -350,7 +354,7 @@ look(
 );
 
 look(
-  "[page] on a phone no page is wider than the screen",
+  "[PAGE-7] on a phone no page is wider than the screen",
   () => place("spaces"),
   async (page) => {
     const document = await makeDocument(
@@ -387,7 +391,8 @@ look(
       await page.goto(place(...segments));
       await page.getByText("Loading…").waitFor({ state: "detached" });
       for (const summary of await page.locator("summary").all()) await summary.click();
-      await Bun.sleep(150);
+      await page.getByText("Loading…").waitFor({ state: "detached" });
+      await painted(page);
       expect([segments.join("/"), await overflowOf(page)]).toEqual([segments.join("/"), []]);
     }
   },

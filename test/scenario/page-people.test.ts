@@ -38,7 +38,7 @@ async function joinBy(page: Page, base: string, token: string): Promise<void> {
 
 describeWithNats("two people", () => {
   declare(
-    "[page] one asks to join and is shown by name, is let in, is removed and reads who did it and when, is back, and reads who deleted it",
+    "[PAGE-4] one asks to join and is shown by name, is let in, is removed and reads who did it and when, is back, and reads who deleted it",
     async () => {
       await using nats = await startNats();
       await using ada = await startPerson("Ada", nats.url);
@@ -92,7 +92,7 @@ describeWithNats("two people", () => {
   );
 
   declare(
-    "[copy] the pages of a data root and of its copy both say it, with the remedy, which ends it",
+    "[SYNC-8] the pages of a data root and of its copy both say it, with the remedy, which ends it",
     async () => {
       await using nats = await startNats();
       using root = scratchDir("svc-root");

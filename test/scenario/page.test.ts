@@ -68,7 +68,7 @@ const section = async (name: string) => {
 };
 
 step(
-  "[page] an account is made; its phrase is shown once, a reload warns, and two of its words are asked for",
+  "[PAGE-4] an account is made; its phrase is shown once, a reload warns, and two of its words are asked for",
   async () => {
     await page.goto(`${server.base}/ui`);
     await page.getByRole("heading", { name: "Whose workspace is this?" }).waitFor();
@@ -105,7 +105,7 @@ step(
   },
 );
 
-step("[page] a space is made and opened", async () => {
+step("[PAGE-4] a space is made and opened", async () => {
   await page.getByLabel("New space").fill("Household");
   await button("Create").click();
   await page.getByRole("heading", { name: "Household", level: 1 }).waitFor();
@@ -116,7 +116,7 @@ step("[page] a space is made and opened", async () => {
 const TEXT = "# Groceries\n\n- milk\n- bread\n\nFrom the *market*.\n";
 
 step(
-  "[page] a document is written, saved and there again after a reload; the command line sees its blocks",
+  "[PAGE-4] a document is written, saved and there again after a reload; the command line sees its blocks",
   async () => {
     await page.getByLabel("Name of the new object").fill("Shopping");
     await button("Create").click();
@@ -138,7 +138,7 @@ step(
   },
 );
 
-step("[page] a save tells what it wrote; a change from elsewhere appears by itself and survives a save", async () => {
+step("[PAGE-2] a save tells what it wrote; a change from elsewhere appears by itself and survives a save", async () => {
   const writer = page.getByLabel("Markdown", { exact: true });
   await writer.fill(TEXT.replace("- bread", "- rye bread"));
   await button("Save").click();
@@ -159,7 +159,7 @@ step("[page] a save tells what it wrote; a change from elsewhere appears by itse
 });
 
 step(
-  "[page] where both changed the same line, the person says what stays; what others wrote elsewhere does",
+  "[PAGE-2] where both changed the same line, the person says what stays; what others wrote elsewhere does",
   async () => {
     const writer = page.getByLabel("Markdown", { exact: true });
     await writer.fill((await writer.inputValue()).replace("- rye bread", "- white bread"));
@@ -184,7 +184,7 @@ step(
   },
 );
 
-step("[page] the document's history tells who changed what", async () => {
+step("[PAGE-4] the document's history tells who changed what", async () => {
   await page.getByRole("link", { name: "History" }).click();
   // What was given up was saved on the way: the newest change takes it back.
   const newest = page.locator(".history > li").first();
@@ -193,46 +193,49 @@ step("[page] the document's history tells who changed what", async () => {
   await newest.locator("ins", { hasText: "crispbread" }).first().waitFor();
 });
 
-step("[page] messages are sent, answered, edited, reacted to and deleted; the command line sees the same", async () => {
-  await page.getByRole("link", { name: "Household" }).click();
-  await page.getByLabel("New", { exact: true }).selectOption({ label: "Chat" });
-  await page.getByLabel("Name of the new object").fill("Kitchen");
-  await button("Create").click();
-  const field = page.getByLabel("Message", { exact: true });
-  await field.fill("Dinner at **seven**?");
-  await field.press("Enter");
-  const first = page.locator(".chat-message").nth(0);
-  await first.locator("strong", { hasText: "seven" }).waitFor();
-  visit.chatId = /objects\/([^/?]+)/.exec(page.url())![1]!;
+step(
+  "[PAGE-4] messages are sent, answered, edited, reacted to and deleted; the command line sees the same",
+  async () => {
+    await page.getByRole("link", { name: "Household" }).click();
+    await page.getByLabel("New", { exact: true }).selectOption({ label: "Chat" });
+    await page.getByLabel("Name of the new object").fill("Kitchen");
+    await button("Create").click();
+    const field = page.getByLabel("Message", { exact: true });
+    await field.fill("Dinner at **seven**?");
+    await field.press("Enter");
+    const first = page.locator(".chat-message").nth(0);
+    await first.locator("strong", { hasText: "seven" }).waitFor();
+    visit.chatId = /objects\/([^/?]+)/.exec(page.url())![1]!;
 
-  await first.getByRole("button", { name: "Reply" }).click();
-  await field.fill("I bring bread");
-  await button("Send").click();
-  const second = page.locator(".chat-message").nth(1);
-  await second.getByText("You: Dinner at **seven**?").waitFor();
+    await first.getByRole("button", { name: "Reply" }).click();
+    await field.fill("I bring bread");
+    await button("Send").click();
+    const second = page.locator(".chat-message").nth(1);
+    await second.getByText("You: Dinner at **seven**?").waitFor();
 
-  await first.getByRole("button", { name: "React with 👍" }).click();
-  await first.getByRole("button", { name: "👍 1" }).waitFor();
-  await second.getByRole("button", { name: "Edit" }).click();
-  await field.fill("I bring cake");
-  await button("Save").click();
-  await second.getByText("I bring cake").waitFor();
-  await second.getByText("edited").waitFor();
-  await field.fill("Never mind");
-  await field.press("Enter");
-  const third = page.locator(".chat-message").nth(2);
-  await third.getByText("Never mind").waitFor();
-  await third.getByRole("button", { name: "Delete" }).click();
-  await third.getByRole("button", { name: "Delete for everybody" }).click();
-  await third.waitFor({ state: "detached" });
+    await first.getByRole("button", { name: "React with 👍" }).click();
+    await first.getByRole("button", { name: "👍 1" }).waitFor();
+    await second.getByRole("button", { name: "Edit" }).click();
+    await field.fill("I bring cake");
+    await button("Save").click();
+    await second.getByText("I bring cake").waitFor();
+    await second.getByText("edited").waitFor();
+    await field.fill("Never mind");
+    await field.press("Enter");
+    const third = page.locator(".chat-message").nth(2);
+    await third.getByText("Never mind").waitFor();
+    await third.getByRole("button", { name: "Delete" }).click();
+    await third.getByRole("button", { name: "Delete for everybody" }).click();
+    await third.waitFor({ state: "detached" });
 
-  const records = await cliRecords(visit.chatId, "chat_messages", "_ver.id");
-  expect(records.map((record) => record["text"])).toEqual(["Dinner at **seven**?", "I bring cake"]);
-  expect(records[1]!["replyToMessageId"]).toBe(records[0]!.id);
-  expect(Object.keys(records[0]!["reactions"] as object)).toEqual(["👍"]);
-});
+    const records = await cliRecords(visit.chatId, "chat_messages", "_ver.id");
+    expect(records.map((record) => record["text"])).toEqual(["Dinner at **seven**?", "I bring cake"]);
+    expect(records[1]!["replyToMessageId"]).toBe(records[0]!.id);
+    expect(Object.keys(records[0]!["reactions"] as object)).toEqual(["👍"]);
+  },
+);
 
-step("[page] a message that the command line sends appears by itself, and what it says is no HTML", async () => {
+step("[PAGE-6] a message that the command line sends appears by itself, and what it says is no HTML", async () => {
   await cli(
     "chat",
     "send",
@@ -246,7 +249,7 @@ step("[page] a message that the command line sends appears by itself, and what i
   expect(await message.locator("img, b").count()).toBe(0);
 });
 
-step("[page] a type with a dataset, an object of it and a record are made, and the record deleted", async () => {
+step("[PAGE-4] a type with a dataset, an object of it and a record are made, and the record deleted", async () => {
   await page.getByRole("link", { name: "Household" }).click();
   await page.getByRole("link", { name: "Datasets" }).click();
   await page.getByLabel("New type with a dataset").fill("Weekly tasks");
@@ -267,7 +270,7 @@ step("[page] a type with a dataset, an object of it and a record are made, and t
   await page.getByText("Nothing matches.").waitFor();
 });
 
-step("[page] this device is listed; it is renamed, and becomes the active one of an app", async () => {
+step("[PAGE-4] this device is listed; it is renamed, and becomes the active one of an app", async () => {
   await section("Devices");
   await page.getByLabel("Name of this device").fill("Kitchen table");
   await button("Rename").click();
@@ -281,7 +284,7 @@ step("[page] this device is listed; it is renamed, and becomes the active one of
   expect(active).toEqual({ agent: self });
 });
 
-step("[page] processes are followed to their end", async () => {
+step("[PAGE-3] processes are followed to their end", async () => {
   await section("Processes");
   await page.getByText("Nothing is under way.").waitFor();
   await server.client.post("/v1/processes", { id: "p1", kind: "export", title: "Exporting", scope: "device" });
@@ -291,7 +294,7 @@ step("[page] processes are followed to their end", async () => {
   await page.getByText("done", { exact: true }).waitFor();
 });
 
-step("[page] events reach the log as they are published, and only those that are asked for", async () => {
+step("[PAGE-3] events reach the log as they are published, and only those that are asked for", async () => {
   await section("Events");
   await page.getByRole("status").filter({ hasText: "Live" }).waitFor();
   await cli("events", "publish", "--type", "ui.greeting", "--scope", "device", "--data", '{"hello":"page"}');
@@ -311,35 +314,38 @@ step("[page] events reach the log as they are published, and only those that are
   expect(await page.getByRole("row").filter({ hasText: "ui.greeting" }).count()).toBe(0);
 });
 
-step("[page] somebody is invited, added and given another role; the other asks to join and takes it back", async () => {
-  await using other = await startServer();
-  const { id } = await other.client.get<{ id: string }>("/v1/account");
-  await section("Spaces");
-  await page.getByRole("link", { name: "Household" }).click();
-  await page.getByRole("link", { name: "Members" }).click();
-  await button("Make an invite").click();
-  const token = await page.locator(".token code").textContent();
-  await page.getByLabel("Add somebody as a writer").fill(id);
-  await button("Add").click();
-  const member = page.locator(".member").filter({ hasText: id });
-  await member.getByRole("combobox").selectOption("reader");
-  await member.locator(".tag", { hasText: "reader" }).waitFor();
-  const { members } = await cli<{ members: Row[] }>("members", "list", visit.spaceId);
-  expect(members.map(({ permission }) => permission).toSorted()).toEqual(["owner", "reader"]);
+step(
+  "[PAGE-4] somebody is invited, added and given another role; the other asks to join and takes it back",
+  async () => {
+    await using other = await startServer();
+    const { id } = await other.client.get<{ id: string }>("/v1/account");
+    await section("Spaces");
+    await page.getByRole("link", { name: "Household" }).click();
+    await page.getByRole("link", { name: "Members" }).click();
+    await button("Make an invite").click();
+    const token = await page.locator(".token code").textContent();
+    await page.getByLabel("Add somebody as a writer").fill(id);
+    await button("Add").click();
+    const member = page.locator(".member").filter({ hasText: id });
+    await member.getByRole("combobox").selectOption("reader");
+    await member.locator(".tag", { hasText: "reader" }).waitFor();
+    const { members } = await cli<{ members: Row[] }>("members", "list", visit.spaceId);
+    expect(members.map(({ permission }) => permission).toSorted()).toEqual(["owner", "reader"]);
 
-  const theirs = await browser.open(other.base);
-  await theirs.page.goto(`${other.base}/ui#/spaces`);
-  await theirs.page.getByText("Join a space").click();
-  await theirs.page.getByLabel("Invite", { exact: true }).fill(token ?? "");
-  await theirs.page.getByRole("button", { name: "Join" }).click();
-  await theirs.page.getByText("joining", { exact: true }).waitFor();
-  await theirs.page.getByRole("button", { name: "Take the request back" }).click();
-  await theirs.page.getByText("joining", { exact: true }).waitFor({ state: "detached" });
-  expect([theirs.complaints, theirs.outside]).toEqual([[], []]);
-  await theirs.page.close();
-});
+    const theirs = await browser.open(other.base);
+    await theirs.page.goto(`${other.base}/ui#/spaces`);
+    await theirs.page.getByText("Join a space").click();
+    await theirs.page.getByLabel("Invite", { exact: true }).fill(token ?? "");
+    await theirs.page.getByRole("button", { name: "Join" }).click();
+    await theirs.page.getByText("joining", { exact: true }).waitFor();
+    await theirs.page.getByRole("button", { name: "Take the request back" }).click();
+    await theirs.page.getByText("joining", { exact: true }).waitFor({ state: "detached" });
+    expect([theirs.complaints, theirs.outside]).toEqual([[], []]);
+    await theirs.page.close();
+  },
+);
 
-step("[page] a space tells how it is kept in step; a profile and a space's name are changed", async () => {
+step("[PAGE-4] a space tells how it is kept in step; a profile and a space's name are changed", async () => {
   await section("Spaces");
   await page.getByRole("link", { name: "Household" }).click();
   await page.getByRole("link", { name: "Sync" }).click();
@@ -358,7 +364,7 @@ step("[page] a space tells how it is kept in step; a profile and a space's name 
   expect(await cli<object>("account")).toMatchObject({ metadata: { name: "Ada" } });
 });
 
-step("[swagger] the documentation lists every path of the description, loads nothing from elsewhere", async () => {
+step("[API-12] the documentation lists every path of the description, loads nothing from elsewhere", async () => {
   await page.goto(`${server.base}/swagger`);
   await page.getByRole("heading", { name: "Meta" }).waitFor();
   const { paths } = await server.client.get<{ paths: Record<string, Record<string, unknown>> }>("/v1/openapi.json");

@@ -56,7 +56,7 @@ const CDN = /(unpkg\.com|jsdelivr\.net|cdnjs\.cloudflare\.com|fonts\.(googleapis
 
 for (const path of ["/ui", "/ui/", "/swagger"]) {
   describe(path, () => {
-    rule(`[pages] ${path} loads with everything it refers to, all from this server`, async () => {
+    rule(`[PAGE-1] ${path} loads with everything it refers to, all from this server`, async () => {
       const { html, assets } = await crawl(path);
       expect(html).toMatch(/<html/i);
       expect(assets.some((asset) => /javascript/.test(asset.type))).toBe(true);
@@ -68,7 +68,7 @@ for (const path of ["/ui", "/ui/", "/swagger"]) {
       if (path.startsWith("/ui")) for (const asset of assets) expect(asset.path).toStartWith("/ui/");
     });
 
-    rule(`[pages] ${path} has a content security policy that allows no other host and no inline script`, async () => {
+    rule(`[PAGE-1] ${path} has a content security policy that allows no other host and no inline script`, async () => {
       const { html, headers } = await crawl(path);
       const policy = headers.get("content-security-policy") ?? "";
       expect(policy).toMatch(/default-src '(self|none)'/);
@@ -84,7 +84,7 @@ for (const path of ["/ui", "/ui/", "/swagger"]) {
   });
 }
 
-rule("[pages] the documentation page points at the server's own document", async () => {
+rule("[API-12] the documentation page points at the server's own document", async () => {
   const { html, assets } = await crawl("/swagger");
   const own =
     html +
@@ -95,7 +95,7 @@ rule("[pages] the documentation page points at the server's own document", async
   expect(own).toContain("/v1/openapi.json");
 });
 
-rule("[pages] pages cannot be framed by other sites and are not sniffed", async () => {
+rule("[PAGE-1] pages cannot be framed by other sites and are not sniffed", async () => {
   const { headers } = await crawl("/ui/");
   const policy = headers.get("content-security-policy") ?? "";
   expect(/frame-ancestors '(none|self)'/.test(policy) || headers.get("x-frame-options") !== null).toBe(true);
@@ -103,7 +103,7 @@ rule("[pages] pages cannot be framed by other sites and are not sniffed", async 
 });
 
 rule(
-  "[executable] dist/svc copied alone into an empty directory serves API and pages, without Bun or node_modules",
+  "[SRV-14] dist/svc copied alone into an empty directory serves API and pages, without Bun or node_modules",
   async () => {
     using dir = scratchDir();
     const copy = join(dir.path, "svc");
@@ -137,7 +137,7 @@ rule(
 );
 
 describe("/", () => {
-  rule("[pages] / leads to /ui, and is unknown where the page is off", async () => {
+  rule("[SRV-13] / leads to /ui, and is unknown where the page is off", async () => {
     for (const method of ["GET", "HEAD"]) {
       const reply = await shared.client.request(method, "/", { redirect: "manual" });
       expect([method, reply.status, reply.headers.get("location")]).toEqual([method, 302, "/ui"]);
@@ -146,7 +146,7 @@ describe("/", () => {
     await off.client.fails("GET", "/", undefined, 404, "request.not_found");
   });
 
-  rule("[pages] a start in a terminal says where the page is, one without does not", async () => {
+  rule("[SRV-13] a start in a terminal says where the page is, one without does not", async () => {
     await using quiet = await startServer({ account: false });
     expect(quiet.stderr()).not.toContain("/ui");
     using home = scratchDir();

@@ -85,7 +85,7 @@ describe("data root", () => {
     expect((await server.client.get<JsonObject>("/v1/auth"))["authorized"]).toBe(false);
   });
 
-  rule("[process] a data root is made 0700 even when it was given and open to others", async () => {
+  rule("[STORE-7] a data root is made 0700 even when it was given and open to others", async () => {
     const root = scratchDir();
     using _ = root;
     const path = join(root.path, "open");
@@ -94,7 +94,7 @@ describe("data root", () => {
     expect(statSync(server.dataDir).mode & 0o777).toBe(0o700);
   });
 
-  rule("[process] wallet.key is readable by its owner alone", async () => {
+  rule("[ACC-2] wallet.key is readable by its owner alone", async () => {
     await using server = await startServer();
     const names = readdirSync(server.dataDir, { recursive: true }).map(String);
     const wallets = names.filter((name) => name.endsWith("wallet.key"));

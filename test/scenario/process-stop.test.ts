@@ -1,6 +1,7 @@
 /** Process rule 10: stop accepting, drain, tell the streams, exit 0. */
 import { describe, expect } from "bun:test";
 import { rule } from "../support/rule.ts";
+import { until } from "../support/server/client.ts";
 import { createCollection, createSpace, setFields } from "../support/server/fixtures.ts";
 import { openSocket } from "../support/server/raw-http.ts";
 import { type RunningServer, startServer } from "../support/server/server.ts";
@@ -43,13 +44,13 @@ describe("shutdown", () => {
     await using socket = await openSocket(server.port);
     socket.write(
       `POST ${items.path}/modify HTTP/1.1\r\nHost: ${server.address}\r\nContent-Type: application/json\r\n` +
-        `Content-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
+        `Expect: 100-continue\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 10)}`,
     );
-    await Bun.sleep(150); // the head must have reached the server
+    await socket.readUntil("100 Continue"); // the head has reached the server
     server.signal("SIGTERM");
-    await Bun.sleep(150); // and so must the signal
+    await until(() => server.stderr().includes("stopping"), "the signal to reach it");
     socket.write(body.slice(10));
-    expect(await socket.readUntil("recordIds", 5_000)).toStartWith("HTTP/1.1 200");
+    expect(await socket.readUntil("recordIds", 5_000)).toContain("HTTP/1.1 200");
     expect(await server.exited).toBe(0);
   });
 
@@ -59,9 +60,9 @@ describe("shutdown", () => {
       await using server = await startServer();
       await using socket = await openSocket(server.port);
       socket.write(
-        `POST /v1/spaces HTTP/1.1\r\nHost: ${server.address}\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{`,
+        `POST /v1/spaces HTTP/1.1\r\nHost: ${server.address}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 50\r\n\r\n{`,
       );
-      await Bun.sleep(150);
+      await socket.readUntil("100 Continue");
       server.signal("SIGTERM");
       expect(await server.exited).toBe(0);
     },

@@ -141,7 +141,7 @@ describe("adding", () => {
     ],
   );
 
-  rule("[type.xkey_conflict] property xKeys are unique within their type, when added and when changed", async () => {
+  rule("[TYPE-2] property xKeys are unique within their type, when added and when changed", async () => {
     const first = await add({ name: "a", kind: "string", xKey: "only.one" });
     const draft = { name: "b", kind: "string", xKey: "only.one" };
     const error = await shared.client.fails("POST", `${T()}/properties`, draft, 409, "type.xkey_conflict");
@@ -199,7 +199,7 @@ describe("patching", () => {
     });
   });
 
-  rule("[property.immutable] pinned parts never change; nothing of a refused patch is written", async () => {
+  rule("[TYPE-2] pinned parts never change; nothing of a refused patch is written", async () => {
     const prop = await add({ name: "Pinned", format: { type: "select" } });
     for (const path of ["kind", "scope", "items", "items.kind", "properties", "required", "format", "format.type"]) {
       for (const body of [{ set: { name: "changed", [path]: "x" } }, { set: { name: "changed" }, unset: [path] }]) {

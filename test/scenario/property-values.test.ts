@@ -8,7 +8,7 @@ import { useTypedSpace } from "../support/worlds/typed-space.ts";
 const { shared, spaceId, typeId, S, T, add, holder, set, row } = useTypedSpace();
 
 describe("values", () => {
-  rule("[property.format_violation] details name property, format and reason; nothing is written", async () => {
+  rule("[TYPE-2] details name property, format and reason; nothing is written", async () => {
     const links = await add({ name: "Links", format: { type: "links" } });
     const day = await add({ name: "Day", format: { type: "date" } });
     const objectId = await holder();
@@ -27,41 +27,38 @@ describe("values", () => {
     await shared.client.fails("POST", `${S()}/objects`, created, 400, "property.format_violation");
   });
 
-  rule(
-    "[property.kind_mismatch] details name property, kind and reason; a raw write is held to the kind as well",
-    async () => {
-      const prop = await add({ name: "Count", kind: "number" });
-      const list = await add({ name: "List", kind: "array", items: { kind: "string" } });
-      const objectId = await holder();
-      const reply = await set(objectId, { [prop.id]: "five" });
-      expect(reply.json).toMatchObject({
-        error: {
-          code: "property.kind_mismatch",
-          details: { propId: prop.id, kind: "number", reason: expect.any(String) },
-        },
-      });
-      const raw = (ops: JsonObject[]) => ({ objectId, dataset: "objects", records: [{ id: objectId, ops }] });
-      const at = (propId: string) => `${typeId()}.${propId}`;
-      for (const op of [
-        { type: "$set", path: at(prop.id), value: "five" },
-        { type: "$set", value: { [at(prop.id)]: "five" } },
-        { type: "$inc", path: at(list.id), value: 1 },
-        { type: "$addToSet", path: at(prop.id), value: 1 },
-        { type: "$addToSet", path: at(list.id), value: 1 },
-        { type: "$set", path: `${at(prop.id)}.x`, value: 1 },
-        { type: "$set", path: "nav.type", value: "item" },
-      ])
-        await shared.client.fails("POST", `${S()}/modify`, raw([op]), 400, "property.kind_mismatch");
-      await shared.client.post<WriteResult>(
-        `${S()}/modify`,
-        raw([
-          { type: "$inc", path: at(prop.id), value: 2 },
-          { type: "$addToSet", path: at(list.id), value: "x" },
-        ]),
-      );
-      expect(await row(objectId)).toMatchObject({ [typeId()]: { [prop.id]: 2, [list.id]: ["x"] } });
-    },
-  );
+  rule("[TYPE-2] details name property, kind and reason; a raw write is held to the kind as well", async () => {
+    const prop = await add({ name: "Count", kind: "number" });
+    const list = await add({ name: "List", kind: "array", items: { kind: "string" } });
+    const objectId = await holder();
+    const reply = await set(objectId, { [prop.id]: "five" });
+    expect(reply.json).toMatchObject({
+      error: {
+        code: "property.kind_mismatch",
+        details: { propId: prop.id, kind: "number", reason: expect.any(String) },
+      },
+    });
+    const raw = (ops: JsonObject[]) => ({ objectId, dataset: "objects", records: [{ id: objectId, ops }] });
+    const at = (propId: string) => `${typeId()}.${propId}`;
+    for (const op of [
+      { type: "$set", path: at(prop.id), value: "five" },
+      { type: "$set", value: { [at(prop.id)]: "five" } },
+      { type: "$inc", path: at(list.id), value: 1 },
+      { type: "$addToSet", path: at(prop.id), value: 1 },
+      { type: "$addToSet", path: at(list.id), value: 1 },
+      { type: "$set", path: `${at(prop.id)}.x`, value: 1 },
+      { type: "$set", path: "nav.type", value: "item" },
+    ])
+      await shared.client.fails("POST", `${S()}/modify`, raw([op]), 400, "property.kind_mismatch");
+    await shared.client.post<WriteResult>(
+      `${S()}/modify`,
+      raw([
+        { type: "$inc", path: at(prop.id), value: 2 },
+        { type: "$addToSet", path: at(list.id), value: "x" },
+      ]),
+    );
+    expect(await row(objectId)).toMatchObject({ [typeId()]: { [prop.id]: 2, [list.id]: ["x"] } });
+  });
 
   rule("[TYPE-2] a raw synced write to what is not synced is dataset.validation", async () => {
     const local = await add({ name: "Here", kind: "string", scope: "local" });
@@ -166,7 +163,7 @@ describe("objects and types", () => {
     expect(await row(object.id)).toMatchObject({ svc: { types: [typeId(), "page", "nav"] } });
   });
 
-  rule("[sdk.not_implemented] types are attached and detached at create only", async () => {
+  rule("[OBJ-1] types are attached and detached at create only", async () => {
     const objectId = await holder();
     for (const verb of ["attach", "detach"])
       await shared.client.fails(
@@ -189,7 +186,7 @@ describe("objects and types", () => {
     });
   });
 
-  rule("[backlinks] one entry per object and property, of links properties of types still carried", async () => {
+  rule("[OBJ-2] one entry per object and property, of links properties of types still carried", async () => {
     const links = await add({ name: "Refs", format: { type: "links" } });
     const plain = await add({ name: "Not links", kind: "array" });
     const target = await holder();
@@ -244,7 +241,7 @@ describe("values given when an object is created", () => {
 });
 
 describe("what the server keeps", () => {
-  rule("[chat] counters of a chat are not written, neither later nor when it is created", async () => {
+  rule("[OBJ-1] counters of a chat are not written, neither later nor when it is created", async () => {
     const { id } = await createObject(shared.client, spaceId(), { types: ["chat"] });
     const patch = { unreadCount: 9 };
     for (const [path, body] of [

@@ -8,14 +8,13 @@ import { type FakeApns, startFakeApns } from "../support/push/fake-apns.ts";
 import { type FakeFcm, startFakeFcm } from "../support/push/fake-fcm.ts";
 import { type PushNode, startNode } from "../support/push/node.ts";
 import { type NodeProxy, startNodeProxy } from "../support/push/node-proxy.ts";
+import { untilPushed } from "../support/push/outbox.ts";
 import { rule } from "../support/rule.ts";
 import { type SpaceInfo, until, type WriteResult } from "../support/server/client.ts";
 import { type Device, joinOpen, startDevice, untilStatus } from "../support/server/devices.ts";
 import { createObject, createSpace } from "../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
-/** What has not come by then is not on its way: messages take about 50 ms. */
-const QUIET_MS = 600;
 const CANARY = "canary-7f3a";
 
 let fcm: FakeFcm;
@@ -142,6 +141,12 @@ async function countOf(device: Device, token: string, messageId: string): Promis
 const untilTold = (device: Device, token: string, messageId: string): Promise<void> =>
   until(async () => (await countOf(device, token, messageId)) > 0, `${token} to be told`, 15_000);
 
+/** Until everything that was written here has been told to those it is for: what has not come then does not come. */
+async function untilNothingWaits(): Promise<void> {
+  for (const { server } of [olga, tablet, gustav, greta]) await untilPushed(server);
+  await node.untilDelivered();
+}
+
 const setMode = (device: Device, notifyMode: string) =>
   client(device).patch(`/v1/spaces/${space.id}/settings`, { set: { notifyMode } });
 const setChatMode = (device: Device, notifyMode: string | null) =>
@@ -154,7 +159,7 @@ describe("who gets what", () => {
       const id = await send(olga, `${CANARY} hello, Gustav`);
       await untilTold(gustav, "gustav-phone", id);
       await untilTold(greta, "93e7a", id);
-      await Bun.sleep(QUIET_MS);
+      await untilNothingWaits();
       const opened = (await openedBy(gustav, "gustav-phone")).filter(
         (one) => one?.kind === "message" && one.messageId === id,
       );
@@ -183,10 +188,12 @@ describe("who gets what", () => {
     await client(olga).post(`${path}/${id}/reactions/x`, undefined, 200);
     await send(olga, "thinking", { agent: { name: "bot", done: false } });
     await client(olga).del(`${path}/${id}`, 200);
-    await Bun.sleep(QUIET_MS * 3);
-    expect(proxy.count("/v1/messages")).toBe(before);
-    const done = await send(olga, "an answer", { agent: { name: "bot", done: true } });
+    // It is for somebody by name, so that it is told at once and takes no other's place.
+    const mention = `an answer for svc://m/${space.id}/${greta.accountId}`;
+    const done = await send(olga, mention, { agent: { name: "bot", done: true } });
     await untilTold(greta, "93e7a", done);
+    await untilNothingWaits();
+    expect(proxy.count("/v1/messages")).toBe(before + 1);
   });
 
   rule(
@@ -215,7 +222,7 @@ describe("who gets what", () => {
             // Greta is told of everything: what was for Gustav is on its way by then.
             await untilTold(greta, "93e7a", id);
             if (isTold) await untilTold(gustav, "gustav-phone", id).catch(() => undefined);
-            else await Bun.sleep(150);
+            else await node.untilDelivered();
             seen.push(`${name} ${await countOf(gustav, "gustav-phone", id)}`);
           }
         }
@@ -247,7 +254,7 @@ describe("who gets what", () => {
       const isRead = async () =>
         (await openedBy(tablet, "01a4")).some((one) => one?.kind === "read" && one.chatId === chat);
       await until(isRead, "the tablet to be told", 10_000);
-      await Bun.sleep(QUIET_MS);
+      await untilNothingWaits();
       const readings = apns.of("01a4").filter(({ payload }) => payload.kind === "read");
       expect(readings).toHaveLength(1);
       expect(readings[0]!.payload.aps).toEqual({ "content-available": 1 });
@@ -268,18 +275,20 @@ describe("when the node cannot be reached", () => {
     "[PUSH-4] what was written meanwhile comes when it is back, once, also over a restart of either",
     async () => {
       proxy.cut();
+      const lostBefore = proxy.lost;
       const id = await send(olga, "written in the dark");
-      await Bun.sleep(QUIET_MS);
+      await until(() => proxy.lost > lostBefore, "an attempt");
       expect(await countOf(gustav, "gustav-phone", id)).toBe(0);
       proxy.restore();
       await untilTold(gustav, "gustav-phone", id);
-      await Bun.sleep(QUIET_MS); // killed at this moment, it would ask the provider again, who collapses the two
+      await node.untilDelivered(); // killed before, it would ask the provider again, who collapses the two
       await node.kill();
+      const lostNext = proxy.lost;
       const next = await send(olga, "written while the node was dead");
-      await Bun.sleep(QUIET_MS);
+      await until(() => proxy.lost > lostNext, "an attempt");
       await node.start();
       await untilTold(gustav, "gustav-phone", next);
-      await Bun.sleep(QUIET_MS);
+      await untilNothingWaits();
       expect(await countOf(gustav, "gustav-phone", id)).toBe(1);
       expect(await countOf(gustav, "gustav-phone", next)).toBe(1);
     },
@@ -322,7 +331,7 @@ describe("who is shut out", () => {
       await untilFollowed(greta);
       const id = await send(olga, `${CANARY} without Gustav`);
       await untilTold(greta, "93e7a", id);
-      await Bun.sleep(QUIET_MS);
+      await untilNothingWaits();
       const { payload } = apns.of("93e7a").at(-1)!;
       expect(keysBefore.has(payload.keyId)).toBe(false);
       await openedBy(gustav, "gustav-phone");
@@ -336,7 +345,7 @@ describe("who is shut out", () => {
       const toldBefore = proxy.count("/v1/messages");
       await send(olga, `${CANARY} without Greta`);
       await until(() => proxy.count("/v1/messages") > toldBefore, "the node to be told", 10_000);
-      await Bun.sleep(QUIET_MS);
+      await untilNothingWaits();
       expect(apns.of("93e7a")).toHaveLength(before);
     },
     LONG_MS,

@@ -142,7 +142,7 @@ describe("with a push node that cannot be reached", () => {
     expect(await shared.client.get<object>("/v1/health")).toMatchObject({ push: true });
   });
 
-  declare("[page] the server's page shows whether this device has a token, and how much is watched", async () => {
+  declare("[PAGE-4] the server's page shows whether this device has a token, and how much is watched", async () => {
     const { page, complaints } = await browser.open(shared.server.base);
     await shared.client.post(TOKEN, APPLE, 204);
     await page.goto(`${shared.server.base}/ui#/server`);

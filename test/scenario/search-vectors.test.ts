@@ -40,7 +40,7 @@ const settled = (server: RunningServer, space: string, body: JsonObject) =>
 const NAMES = ["a cat on the sofa", "invoice of March", "fresh bread", "the storm passed"];
 
 describe("search by meaning", () => {
-  rule("[search] a text is found that shares no word with the query; hits say which lists found them", async () => {
+  rule("[SEARCH-6] a text is found that shares no word with the query; hits say which lists found them", async () => {
     await using endpoint = startEmbeddingEndpoint(MEANINGS);
     await using server = await withEndpoint(endpoint);
     const { space, ids } = await spaceWith(server, NAMES);
@@ -64,7 +64,7 @@ describe("search by meaning", () => {
   });
 
   rule(
-    "[search] require, exclude, scopes and objectId hold in mode vector, and before the list is cut",
+    "[SEARCH-2] require, exclude, scopes and objectId hold in mode vector, and before the list is cut",
     async () => {
       await using endpoint = startEmbeddingEndpoint(MEANINGS);
       await using server = await withEndpoint(endpoint);
@@ -110,17 +110,20 @@ describe("search by meaning", () => {
     60_000,
   );
 
-  rule("[search] a query as long as a page is embedded by its beginning alone: nobody waits for the rest", async () => {
-    await using endpoint = startEmbeddingEndpoint(MEANINGS);
-    await using server = await withEndpoint(endpoint);
-    const { space, ids } = await spaceWith(server, NAMES);
-    await settled(server, space, { query: "feline" });
-    const query = `feline ${"word ".repeat(1_900)}`;
-    expect((await search(server.client, space, { query })).hits[0]?.objectId).toBe(ids[0]!);
-    expect(endpoint.texts.at(-1)).toBe(query.slice(0, 1_000));
-  });
+  rule(
+    "[SEARCH-6] a query as long as a page is embedded by its beginning alone: nobody waits for the rest",
+    async () => {
+      await using endpoint = startEmbeddingEndpoint(MEANINGS);
+      await using server = await withEndpoint(endpoint);
+      const { space, ids } = await spaceWith(server, NAMES);
+      await settled(server, space, { query: "feline" });
+      const query = `feline ${"word ".repeat(1_900)}`;
+      expect((await search(server.client, space, { query })).hits[0]?.objectId).toBe(ids[0]!);
+      expect(endpoint.texts.at(-1)).toBe(query.slice(0, 1_000));
+    },
+  );
 
-  rule("[search] what is deleted or changed is found by its meaning no more", async () => {
+  rule("[SEARCH-1] what is deleted or changed is found by its meaning no more", async () => {
     await using endpoint = startEmbeddingEndpoint(MEANINGS);
     await using server = await withEndpoint(endpoint);
     const { space, ids } = await spaceWith(server, NAMES);
@@ -139,7 +142,7 @@ describe("search by meaning", () => {
   });
 
   rule(
-    "[search] unchanged text is never embedded twice; an index that is deleted finds the same",
+    "[SEARCH-5] unchanged text is never embedded twice; an index that is deleted finds the same",
     async () => {
       await using endpoint = startEmbeddingEndpoint(MEANINGS);
       const first = await withEndpoint(endpoint);
@@ -182,7 +185,7 @@ describe("search by meaning", () => {
 
 describe("an embedder that is away", () => {
   rule(
-    "[search] hybrid goes on by words and says `unavailable`, vector is 503; both come back by themselves",
+    "[SEARCH-6] hybrid goes on by words and says `unavailable`, vector is 503; both come back by themselves",
     async () => {
       await using endpoint = startEmbeddingEndpoint(MEANINGS);
       await using server = await withEndpoint(endpoint);
@@ -221,7 +224,7 @@ describe("an embedder that is away", () => {
     60_000,
   );
 
-  rule("[search] without an embedder hybrid says `disabled` and vector is 400 index.no_embedder", async () => {
+  rule("[SEARCH-6] without an embedder hybrid says `disabled` and vector is 400 index.no_embedder", async () => {
     await using server = await startServer({ env: { SVC_INDEX_EMBEDDER: "auto" } });
     const { space } = await spaceWith(server, NAMES);
     expect((await search(server.client, space, { query: "bread" })).vectorStatus).toBe("disabled");

@@ -47,7 +47,7 @@ describe("what is found", () => {
     );
   });
 
-  rule("[search] names and descriptions are found as `prop` in scope basic, highlighted in code points", async () => {
+  rule("[SEARCH-1] names and descriptions are found as `prop` in scope basic, highlighted in code points", async () => {
     const { hits, mode, vectorStatus } = await find({ query: "budget" });
     expect({ mode, vectorStatus }).toEqual({ mode: "fts", vectorStatus: "disabled" });
     expect(hits).toEqual([
@@ -65,7 +65,7 @@ describe("what is found", () => {
     ]);
   });
 
-  rule("[search] a document is found in windows that begin at headings and repeat them", async () => {
+  rule("[SEARCH-1] a document is found in windows that begin at headings and repeat them", async () => {
     const { hits } = await find({ query: "dome", maxData: -1 });
     expect(hits.length).toBeGreaterThan(1);
     for (const hit of hits) {
@@ -79,7 +79,7 @@ describe("what is found", () => {
   });
 
   rule(
-    "[search] maxData shows so many code points around what was found; dataOffset and dataTotal say of what",
+    "[SEARCH-4] maxData shows so many code points around what was found; dataOffset and dataTotal say of what",
     async () => {
       const [whole] = (await find({ query: "comet", maxData: -1 })).hits;
       const [part] = (await find({ query: "visible", maxData: 12 })).hits;
@@ -91,13 +91,13 @@ describe("what is found", () => {
     },
   );
 
-  rule("[search] messages of chats are found in scope chat, emoji too", async () => {
+  rule("[SEARCH-1] messages of chats are found in scope chat, emoji too", async () => {
     expect((await find({ query: "🎉" })).hits.map(foundBy)).toEqual([["chat", "chat_messages"]]);
     expect((await find({ query: "comet", scopes: ["basic"] })).hits).toEqual([]);
     expect((await find({ query: "comet", scopes: ["basic", "chat"] })).hits).toHaveLength(1);
   });
 
-  rule("[search] objectId and dataset narrow; require is in every hit, exclude in none", async () => {
+  rule("[SEARCH-2] objectId and dataset narrow; require is in every hit, exclude in none", async () => {
     expect((await find({ query: "comet", objectId: page })).hits).toEqual([]);
     expect((await find({ query: "comet", objectId: chat })).hits).toHaveLength(1);
     expect((await find({ query: "dome observatory", dataset: "prop" })).hits.map((hit) => hit.recordId)).toEqual([
@@ -114,7 +114,7 @@ describe("what is found", () => {
     expect((await find({ query: "", require: ["comet", "visib*"] })).hits).toHaveLength(1);
   });
 
-  rule("[search] values of properties are found in scope props as `<name>: <value>`, booleans are not", async () => {
+  rule("[SEARCH-1] values of properties are found in scope props as `<name>: <value>`, booleans are not", async () => {
     const { client } = shared;
     const { typeId } = await createType(client, space);
     const base = `/v1/spaces/${space}/types/${typeId}/properties`;
@@ -161,7 +161,7 @@ describe("what is found", () => {
     await searchUntil(client, space, { query: "vermilion" }, ({ hits }) => hits.length === 0);
   });
 
-  rule("[search] records of a dataset are found as its declaration says, in the scope it names", async () => {
+  rule("[SEARCH-1] records of a dataset are found as its declaration says, in the scope it names", async () => {
     const { client } = shared;
     const { typeId } = await createType(client, space);
     const name = uniqueName("notes");
@@ -202,7 +202,7 @@ describe("what is found", () => {
     expect((await find({ query: "fog", scopes: ["journal"] })).hits).toEqual([]);
   });
 
-  rule("[search] rows of types are not found; limit is 10 unless said, 100 at most", async () => {
+  rule("[SEARCH-4] rows of types are not found; limit is 10 unless said, 100 at most", async () => {
     const { client } = shared;
     await createType(client, space, "zymurgytype");
     expect((await find({ query: "zymurgytype" })).hits).toEqual([]);
@@ -213,7 +213,7 @@ describe("what is found", () => {
     expect((await searchWhole(client, many, { query: "walrus", limit: 100 })).hits).toHaveLength(12);
   });
 
-  rule("[search] what is written is found by the next search, what is changed or deleted no more", async () => {
+  rule("[SEARCH-1] what is written is found by the next search, what is changed or deleted no more", async () => {
     const { client } = shared;
     const { id } = await createObject(client, space, { initialProperties: { svc: { name: "Ephemeral axolotl" } } });
     expect((await find({ query: "axolotl" })).hits).toHaveLength(1);
@@ -234,7 +234,7 @@ describe("what is found", () => {
     expect((await findNow({ query: "newt" })).hits).toEqual([]);
   });
 
-  rule("[search] any text is a query: an answer, or a clear 400", async () => {
+  rule("[SEARCH-2] any text is a query: an answer, or a clear 400", async () => {
     const texts = [
       "",
       '"',
@@ -272,7 +272,7 @@ async function refusal(client: Client, space: string, body: JsonObject): Promise
 }
 
 describe("what is refused", () => {
-  rule("[search] each fault has its code", async () => {
+  rule("[SEARCH-4] each fault has its code", async () => {
     const { client } = shared;
     const { id } = await createSpace(client);
     const refused = (body: JsonObject) => refusal(client, id, body);
@@ -294,7 +294,7 @@ describe("what is refused", () => {
     expect((await search(client, id, { query: "x", mode: "fts" })).vectorStatus).toBe("skipped");
   });
 
-  rule("[index.enabled] false: 409, and no index is made", async () => {
+  rule("[SEARCH-4] false: 409, and no index is made", async () => {
     await using server = await startServer({ env: { SVC_INDEX_ENABLED: "false" } });
     const { id } = await createSpace(server.client);
     expect(await refusal(server.client, id, { query: "x" })).toEqual([409, "index.disabled", undefined]);
@@ -306,7 +306,7 @@ describe("the index is made anew", () => {
   const NAMES = ["alpha otter", "beta otter", "gamma otter otter", "delta seal", "otter seal", "epsilon"];
 
   rule(
-    "[search] deleted, damaged or of another version: the same hits in the same order, and the log says why",
+    "[SEARCH-5] deleted, damaged or of another version: the same hits in the same order, and the log says why",
     async () => {
       const first = await startServer({});
       const { dataDir } = first;
@@ -348,7 +348,7 @@ describe("the index is made anew", () => {
   );
 
   rule(
-    "[search] an index that another program has locked is not thrown away, and answers from what it has",
+    "[SEARCH-5] an index that another program has locked is not thrown away, and answers from what it has",
     async () => {
       const first = await startServer({});
       const { dataDir } = first;

@@ -126,7 +126,7 @@ describe("members", () => {
       code: "space.not_found",
     },
     {
-      title: "[acl] an unknown request is request.invalid_field",
+      title: "[API-1] an unknown request is request.invalid_field",
       method: "POST",
       path: "{S}/acl/accept",
       body: { requestRecordId: ABSENT, permission: "writer" },
@@ -135,7 +135,7 @@ describe("members", () => {
       details: { field: "requestRecordId" },
     },
     {
-      title: "[acl] accepting as owner is request.schema",
+      title: "[API-1] accepting as owner is request.schema",
       method: "POST",
       path: "{S}/acl/accept",
       body: { requestRecordId: ABSENT, permission: "owner" },
@@ -143,7 +143,7 @@ describe("members", () => {
       code: "request.schema",
     },
     {
-      title: "[acl] an unknown permission is request.schema",
+      title: "[API-1] an unknown permission is request.schema",
       method: "POST",
       path: "{S}/acl/permissions",
       body: { changes: [{ identity: "{otherId}", permission: "king" }] },
@@ -151,7 +151,7 @@ describe("members", () => {
       code: "request.schema",
     },
     {
-      title: "[acl] declining who has not asked is identity.not_found",
+      title: "[API-6] declining who has not asked is identity.not_found",
       method: "POST",
       path: "{S}/acl/decline",
       body: { identity: "{otherId}" },
@@ -159,7 +159,7 @@ describe("members", () => {
       code: "identity.not_found",
     },
     {
-      title: "[acl] the permission of no member is identity.not_found",
+      title: "[API-6] the permission of no member is identity.not_found",
       method: "POST",
       path: "{S}/acl/permissions",
       body: { changes: [{ identity: "{otherId}", permission: "reader" }] },
@@ -167,7 +167,7 @@ describe("members", () => {
       code: "identity.not_found",
     },
     {
-      title: "[acl] the owner is fixed",
+      title: "[ACL-2] the owner is fixed",
       method: "POST",
       path: "{S}/acl/permissions",
       body: { changes: [{ identity: "{accountId}", permission: "reader" }] },
@@ -175,7 +175,7 @@ describe("members", () => {
       code: "acl.forbidden",
     },
     {
-      title: "[acl] nobody removes itself",
+      title: "[ACL-2] nobody removes itself",
       method: "POST",
       path: "{S}/acl/remove",
       body: { identities: ["{accountId}"] },
@@ -183,14 +183,14 @@ describe("members", () => {
       code: "acl.forbidden",
     },
     {
-      title: "[acl] the owner does not leave",
+      title: "[ACL-2] the owner does not leave",
       method: "POST",
       path: "{S}/acl/self-remove",
       status: 403,
       code: "acl.forbidden",
     },
     {
-      title: "[acl] adding a member again is request.invalid_field",
+      title: "[ACL-3] adding a member again is request.invalid_field",
       method: "POST",
       path: "{S}/acl/add",
       body: { accounts: [{ identity: "{accountId}", permission: "reader" }] },
@@ -198,7 +198,7 @@ describe("members", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[acl] an account named twice is request.invalid_field",
+      title: "[API-1] an account named twice is request.invalid_field",
       method: "POST",
       path: "{S}/acl/add",
       body: {
@@ -229,7 +229,7 @@ describe("members", () => {
         ],
       ] as const
     ).map(([path, body, field]) => ({
-      title: `[acl] ${path}: a refused account is named by its place, ${field}`,
+      title: `[API-1] ${path}: a refused account is named by its place, ${field}`,
       method: "POST" as const,
       path: `{S}/${path}`,
       body,
@@ -238,7 +238,7 @@ describe("members", () => {
       details: { field },
     })),
     {
-      title: "[acl] an unknown key below the top is request.schema and named in the message",
+      title: "[API-1] an unknown key below the top is request.schema and named in the message",
       method: "POST",
       path: "{S}/acl/add",
       body: { accounts: [{ identity: "{otherId}", permission: "reader", role: "x" }] },
@@ -248,14 +248,14 @@ describe("members", () => {
       mustContain: ['"message":"accounts[0].role '],
     },
     {
-      title: "[acl] cancel-join of a space one is in is space.not_invite_pending",
+      title: "[ACL-17] cancel-join of a space one is in is space.not_invite_pending",
       method: "POST",
       path: "{S}/acl/cancel-join",
       status: 409,
       code: "space.not_invite_pending",
     },
     {
-      title: "[acl] unknown keys are refused",
+      title: "[API-1] unknown keys are refused",
       method: "POST",
       path: "{S}/acl/remove",
       body: { identities: ["{otherId}"], force: true },

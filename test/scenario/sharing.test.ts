@@ -30,7 +30,7 @@ async function askAndBeLetIn(owner: Device, joiner: Device, spaceId: string, per
 
 describe("two accounts on a LAN", () => {
   rule(
-    "[sharing] invite, request, accept, data both ways, removal: the next edit does not come",
+    "[ACL-14] invite, request, accept, data both ways, removal: the next edit does not come",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using guest = await startDevice({ lan: true });
@@ -101,7 +101,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[sharing] an open invite lets in at once; leaving takes effect for the leaver and rotates the key",
+    "[ACL-17] an open invite lets in at once; leaving takes effect for the leaver and rotates the key",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
@@ -136,7 +136,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[sharing] who asked to join and then comes by an open invite is in at once, and its request is gone",
+    "[ACL-17] who asked to join and then comes by an open invite is in at once, and its request is gone",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
@@ -187,7 +187,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[sharing] a space that its owner deletes ends for the members, for ever; a one-to-one space is shared by both",
+    "[SPACE-7] a space that its owner deletes ends for the members, for ever; a one-to-one space is shared by both",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
@@ -225,7 +225,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[sharing] a guest reads by the guest key over the LAN, writes nothing, and gets nothing after it is revoked",
+    "[ACL-14] a guest reads by the guest key over the LAN, writes nothing, and gets nothing after it is revoked",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using reader = await startDevice({ lan: true });

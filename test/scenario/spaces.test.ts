@@ -61,7 +61,7 @@ describe("create", () => {
 
   runScenarios(context, [
     {
-      title: '[spaces] spaceType "" and the default tag are taken',
+      title: '[SPACE-1] spaceType "" and the default tag are taken',
       method: "POST",
       path: "/v1/spaces",
       body: { name: "a", spaceType: "" },
@@ -323,7 +323,7 @@ describe("derived", () => {
 
   runScenarios(context, [
     {
-      title: "[space.derived_unknown] a name outside the registry is 404",
+      title: "[SPACE-3] a name outside the registry is 404",
       method: "POST",
       path: "/v1/spaces/derived/nonsense",
       status: 404,

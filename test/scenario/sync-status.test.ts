@@ -23,54 +23,48 @@ async function untilFrame(stream: SseStream, holds: (status: JsonObject) => bool
 describe("sync status of a server that is alone", () => {
   const shared = useServer({ env: { SVC_SYNC_INTERVAL: "1s" } });
 
-  rule(
-    "[sync-status/subscribe] tells every space's status, then those of new and changed ones, never synced",
-    async () => {
-      const { client } = shared;
-      const [a, b] = [await createSpace(client), await createSpace(client)];
-      await using stream = await client.stream("GET", ALL);
-      await stream.expect("ready");
-      const first = [await stream.expect("status"), await stream.expect("status")] as JsonObject[];
-      expect(first.map((status) => status["spaceId"]).sort()).toEqual([a.id, b.id].sort());
-      for (const status of first)
-        expect(status).toMatchObject({ synced: 0, total: 0, networkPeers: 0, localPeers: 0, lastSyncedAt: null });
+  rule("[SYNC-15] tells every space's status, then those of new and changed ones, never synced", async () => {
+    const { client } = shared;
+    const [a, b] = [await createSpace(client), await createSpace(client)];
+    await using stream = await client.stream("GET", ALL);
+    await stream.expect("ready");
+    const first = [await stream.expect("status"), await stream.expect("status")] as JsonObject[];
+    expect(first.map((status) => status["spaceId"]).sort()).toEqual([a.id, b.id].sort());
+    for (const status of first)
+      expect(status).toMatchObject({ synced: 0, total: 0, networkPeers: 0, localPeers: 0, lastSyncedAt: null });
 
-      await createObject(client, a.id);
-      const seen = await untilFrame(stream, ({ spaceId, total }) => spaceId === a.id && total === 1);
-      expect(seen).toMatchObject({ synced: 0, p2p: "notpossible" });
-      expect(["unknown", "offline"]).toContain(seen["state"] as string);
-      expect(await client.get<unknown>(`/v1/spaces/${a.id}/sync-status`)).toMatchObject({ total: 1, synced: 0 });
+    await createObject(client, a.id);
+    const seen = await untilFrame(stream, ({ spaceId, total }) => spaceId === a.id && total === 1);
+    expect(seen).toMatchObject({ synced: 0, p2p: "notpossible" });
+    expect(["unknown", "offline"]).toContain(seen["state"] as string);
+    expect(await client.get<unknown>(`/v1/spaces/${a.id}/sync-status`)).toMatchObject({ total: 1, synced: 0 });
 
-      const c = await createSpace(client);
-      await untilFrame(stream, ({ spaceId }) => spaceId === c.id);
-      await untilFrame(stream, ({ spaceId, state }) => spaceId === c.id && state === "offline");
-      await client.del(`/v1/spaces/${c.id}`);
-      await createObject(client, b.id);
-      await untilFrame(stream, ({ spaceId, total }) => spaceId === b.id && total === 1);
-      expect(stream.rawText()).not.toContain('"state":"synced"');
-    },
-  );
+    const c = await createSpace(client);
+    await untilFrame(stream, ({ spaceId }) => spaceId === c.id);
+    await untilFrame(stream, ({ spaceId, state }) => spaceId === c.id && state === "offline");
+    await client.del(`/v1/spaces/${c.id}`);
+    await createObject(client, b.id);
+    await untilFrame(stream, ({ spaceId, total }) => spaceId === b.id && total === 1);
+    expect(stream.rawText()).not.toContain('"state":"synced"');
+  });
 
-  rule(
-    "[sync-status/objects/subscribe] tells the object's status; unknown ids are unknown, a deleted object too",
-    async () => {
-      const { client } = shared;
-      const space = await createSpace(client);
-      const object = await createObject(client, space.id);
-      const path = `/v1/spaces/${space.id}/sync-status/objects`;
-      await client.post(`/v1/spaces/${space.id}/sync`, {}, 204);
-      await using stream = await client.stream("GET", `${path}/${object.id}/subscribe`);
-      await stream.expect("ready");
-      expect(await stream.expect("status")).toEqual({ objectId: object.id, state: "offline", lastSyncAt: null });
-      await client.del(`/v1/spaces/${space.id}/objects/${object.id}`);
-      expect(await stream.expect("status")).toEqual({ objectId: object.id, state: "unknown", lastSyncAt: null });
+  rule("[SYNC-15] tells the object's status; unknown ids are unknown, a deleted object too", async () => {
+    const { client } = shared;
+    const space = await createSpace(client);
+    const object = await createObject(client, space.id);
+    const path = `/v1/spaces/${space.id}/sync-status/objects`;
+    await client.post(`/v1/spaces/${space.id}/sync`, {}, 204);
+    await using stream = await client.stream("GET", `${path}/${object.id}/subscribe`);
+    await stream.expect("ready");
+    expect(await stream.expect("status")).toEqual({ objectId: object.id, state: "offline", lastSyncAt: null });
+    await client.del(`/v1/spaces/${space.id}/objects/${object.id}`);
+    expect(await stream.expect("status")).toEqual({ objectId: object.id, state: "unknown", lastSyncAt: null });
 
-      await using unknown = await client.stream("GET", `${path}/${NOWHERE}/subscribe`);
-      await unknown.expect("ready");
-      expect(await unknown.expect("status")).toMatchObject({ objectId: NOWHERE, state: "unknown" });
-      expect(await client.get<unknown>(`${path}/${NOWHERE}`)).toMatchObject({ state: "unknown", lastSyncAt: null });
-    },
-  );
+    await using unknown = await client.stream("GET", `${path}/${NOWHERE}/subscribe`);
+    await unknown.expect("ready");
+    expect(await unknown.expect("status")).toMatchObject({ objectId: NOWHERE, state: "unknown" });
+    expect(await client.get<unknown>(`${path}/${NOWHERE}`)).toMatchObject({ state: "unknown", lastSyncAt: null });
+  });
 
   rule("[SYNC-1] faults: the space resolution errors, id faults, and what is not offered", async () => {
     const { client } = shared;
@@ -122,7 +116,7 @@ describe("sync status of a server that is alone", () => {
 
 describeWithNats("sync status with a network", () => {
   rule(
-    "[sync-status/subscribe] with many spaces whose states change at once the last word on each is true",
+    "[SYNC-15] with many spaces whose states change at once the last word on each is true",
     async () => {
       await using nats = await startNats();
       await using server = await startServer({ env: { SVC_NETWORK_URL: nats.url, SVC_SYNC_INTERVAL: "1s" } });

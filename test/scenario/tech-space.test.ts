@@ -18,7 +18,7 @@ const context = () => ({ client: shared.client, vars: { alpha: alpha.id } });
 const names = (page: Page): unknown[] => page.records.map((row) => row["name"]);
 
 describe("spaces collection", () => {
-  rule("[spaces/query] rows are raw: the named fields, _ver, and no key material", async () => {
+  rule("[SPACE-8] rows are raw: the named fields, _ver, and no key material", async () => {
     const page = await shared.client.post<Page>("/v1/spaces/query", { filter: { id: alpha.id } });
     expect(page.records).toHaveLength(1);
     const row = page.records[0] as Row;
@@ -30,7 +30,7 @@ describe("spaces collection", () => {
     expect(page).not.toHaveProperty("hasNext");
   });
 
-  rule("[spaces/query] filter, sort, limit, offset and totals", async () => {
+  rule("[SPACE-8] filter, sort, limit, offset and totals", async () => {
     const { client } = shared;
     const filter = { name: { $in: ["alpha", "beta", "gamma"] } };
     expect(names(await client.post<Page>("/v1/spaces/query", { filter, sort: ["-name"] }))).toEqual([
@@ -51,14 +51,14 @@ describe("spaces collection", () => {
 
   runScenarios(context, [
     {
-      title: "[spaces/query] an empty body is everything",
+      title: "[SPACE-8] an empty body is everything",
       method: "POST",
       path: "/v1/spaces/query",
       status: 200,
       mustContain: ["alpha", "beta", "gamma"],
     },
     {
-      title: "[spaces/query] dataset spaces is the default spelled out",
+      title: "[SPACE-8] dataset spaces is the default spelled out",
       method: "POST",
       path: "/v1/spaces/query",
       body: { dataset: "spaces", filter: { name: "beta" } },
@@ -67,7 +67,7 @@ describe("spaces collection", () => {
       mustNotContain: ["alpha"],
     },
     ...["devices", "nonsense"].map((dataset) => ({
-      title: `[spaces/query] dataset ${dataset} is request.invalid_field`,
+      title: `[QUERY-7] dataset ${dataset} is request.invalid_field`,
       method: "POST",
       path: "/v1/spaces/query",
       body: { dataset },
@@ -75,7 +75,7 @@ describe("spaces collection", () => {
       code: "request.invalid_field",
     })),
     {
-      title: "[spaces/query] a given objectId is request.invalid_field",
+      title: "[QUERY-7] a given objectId is request.invalid_field",
       method: "POST",
       path: "/v1/spaces/query",
       body: { objectId: "something" },
@@ -84,7 +84,7 @@ describe("spaces collection", () => {
       details: { field: "objectId" },
     },
     {
-      title: "[spaces/query] mailboxCapacity belongs to subscribe alone",
+      title: "[API-1] mailboxCapacity belongs to subscribe alone",
       method: "POST",
       path: "/v1/spaces/query",
       body: { mailboxCapacity: 64 },
@@ -93,7 +93,7 @@ describe("spaces collection", () => {
       details: { fields: ["mailboxCapacity"] },
     },
     {
-      title: "[spaces/query] projection is accepted and not applied",
+      title: "[SPACE-8] projection is accepted and not applied",
       method: "POST",
       path: "/v1/spaces/query",
       body: { projection: { name: 1 }, filter: { id: "{alpha}" } },
@@ -102,7 +102,7 @@ describe("spaces collection", () => {
     },
   ]);
 
-  rule("[spaces/query] rows that wait on this device alone are queried and watched like all others", async () => {
+  rule("[SPACE-8] rows that wait on this device alone are queried and watched like all others", async () => {
     const { client } = shared;
     const other = await startServer();
     const identity = (await other.client.get<{ id: string }>("/v1/account")).id;
@@ -152,7 +152,7 @@ describe("spaces collection", () => {
     expect(records[0]!["_ver"]).toMatchObject({ id: expect.any(String) });
   });
 
-  rule("[spaces/query/subscribe] a created, renamed and deleted space arrives as changes", async () => {
+  rule("[SPACE-8] a created, renamed and deleted space arrives as changes", async () => {
     await using stream = await shared.client.stream("POST", "/v1/spaces/query/subscribe", {
       filter: { status: "active" },
       driftBudgetPercent: 100,
@@ -178,7 +178,7 @@ describe("spaces collection", () => {
 });
 
 describe("account record and profile", () => {
-  rule("[account] id, peerId, techSpaceId; no metadata before the first profile write", async () => {
+  rule("[ACC-6] id, peerId, techSpaceId; no metadata before the first profile write", async () => {
     await using server = await startServer();
     const { client } = server;
     const before = await client.get<JsonObject>("/v1/account");
@@ -204,7 +204,7 @@ describe("account record and profile", () => {
 
   runScenarios(context, [
     {
-      title: "[account] a metadata PUT without any field is request.missing_field",
+      title: "[API-1] a metadata PUT without any field is request.missing_field",
       method: "PUT",
       path: "/v1/account/metadata",
       body: {},
@@ -212,7 +212,7 @@ describe("account record and profile", () => {
       code: "request.missing_field",
     },
     {
-      title: "[account] an unknown metadata field is request.unknown_field",
+      title: "[API-1] an unknown metadata field is request.unknown_field",
       method: "PUT",
       path: "/v1/account/metadata",
       body: { name: "x", email: "y" },
@@ -221,7 +221,7 @@ describe("account record and profile", () => {
       details: { fields: ["email"] },
     },
     {
-      title: "[account] a metadata field that is no string is request.schema",
+      title: "[API-1] a metadata field that is no string is request.schema",
       method: "PUT",
       path: "/v1/account/metadata",
       body: { name: 7 },
@@ -260,7 +260,7 @@ describe("dataset listings", () => {
   });
 });
 
-rule("[storage] the account's own space keeps no index of a history that nobody can ask for", async () => {
+rule("the account's own space keeps no index of a history that nobody can ask for", async () => {
   await using server = await startServer();
   const { client, dataDir } = server;
   const { id, techSpaceId } = await client.get<{ id: string; techSpaceId: string }>("/v1/account");

@@ -5,7 +5,7 @@ import { agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
 import type { Json } from "../support/server/client.ts";
 import { refusedStart, startServer } from "../support/server/server.ts";
 
-rule("[agent] chat-watch is seeded once: deleted, it does not come back at the next boot", async () => {
+rule("[AGENT-13] chat-watch is seeded once: deleted, it does not come back at the next boot", async () => {
   await using first = await startServer({ env: RUNTIME_ENV });
   const before = await agentOf(first);
   expect(await before.trigger("chat-watch")).toMatchObject({
@@ -26,24 +26,24 @@ rule("[agent] chat-watch is seeded once: deleted, it does not come back at the n
   await second.control.fails("GET", "/triggers/chat-watch", undefined, 404, "trigger.not_found");
 });
 
-rule("[agent] turned off, there is no control API and no agent space", async () => {
+rule("[AGENT-13] turned off, there is no control API and no agent space", async () => {
   await using server = await startServer();
   expect(server.stdout()).not.toContain("CONTROL");
   expect(await server.client.get<Json[]>("/v1/spaces")).toEqual([]);
 });
 
-rule("[control] without an account it answers as the main API does", async () => {
+rule("[AGENT-14] without an account it answers as the main API does", async () => {
   await using server = await startServer({ account: false, env: RUNTIME_ENV });
   await server.control.fails("GET", "/triggers", undefined, 401, "auth.required");
 });
 
-rule("[control] a port that was asked for and is taken refuses the start and names the setting", async () => {
+rule("[AGENT-14] a port that was asked for and is taken refuses the start and names the setting", async () => {
   using taken = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } });
   const refused = await refusedStart({ env: { ...RUNTIME_ENV, SVC_RUNTIME_ADDR: `127.0.0.1:${taken.port}` } });
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("runtime.addr")]);
 });
 
-rule("[crash] a run that was under way is closed as interrupted at the next boot", async () => {
+rule("[AGENT-8] a run that was under way is closed as interrupted at the next boot", async () => {
   await using first = await startServer({ env: RUNTIME_ENV });
   const before = await agentOf(first);
   const limits = { fuelPerRun: 1e14, timeoutS: 60 };

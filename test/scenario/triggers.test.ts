@@ -47,8 +47,8 @@ const result = async (name: string, body: string, fields: JsonObject = {}): Prom
   return { status: run["status"] as Json, value: run["value"] as Json, error: run["error"] as Json };
 };
 
-describe("[agent] the agent space", () => {
-  rule("[agent] is made at boot by what a client could have done, and is an ordinary derived space", async () => {
+describe("the agent space", () => {
+  rule("[AGENT-13] is made at boot by what a client could have done, and is an ordinary derived space", async () => {
     const { client } = shared;
     const [space] = await client.get<JsonObject[]>("/v1/spaces");
     expect(space).toMatchObject({ id: agent.spaceId, derived: true, ownRole: "owner" });
@@ -63,8 +63,8 @@ describe("[agent] the agent space", () => {
   });
 });
 
-describe("[control] the control API", () => {
-  rule("[control] has the same guard and envelope, and describes itself", async () => {
+describe("the control API", () => {
+  rule("[AGENT-14] has the same guard and envelope, and describes itself", async () => {
     const document = await control().get<{ openapi: string; paths: JsonObject }>("/openapi.json");
     expect(document.openapi).toBe("3.1.0");
     for (const path of [
@@ -89,7 +89,7 @@ describe("[control] the control API", () => {
     await control().fails("PATCH", "/triggers/chat-watch", { x: 1 }, 400, "request.unknown_field");
   });
 
-  rule("[control] PATCH, enable and disable write through to the record", async () => {
+  rule("[AGENT-14] PATCH, enable and disable write through to the record", async () => {
     await program("patched", "return 1");
     const patched = await control().patch<JsonObject>("/triggers/patched", { spec: "0 9 * * 1-5" }, 200);
     expect(patched).toMatchObject({ spec: "0 9 * * 1-5", nextDueAt: { $date: expect.any(String) } });
@@ -102,7 +102,7 @@ describe("[control] the control API", () => {
   });
 });
 
-describe("[run] fires in real seconds", () => {
+describe("fires in real seconds", () => {
   rule("[AGENT-1] a trigger pinned to a device that is not heard of yet is left to it", async () => {
     const owner = "12D3KooWnobody";
     await program("elsewhere", "return 1;", { spec: "* * * * * *", owner });
@@ -113,7 +113,7 @@ describe("[run] fires in real seconds", () => {
     expect(await agent.runs("elsewhere")).toEqual([]);
   });
 
-  rule("[run] cron fires, writes its row and its figures, and its run replays to the same fuel", async () => {
+  rule("[AGENT-8] cron fires, writes its row and its figures, and its run replays to the same fuel", async () => {
     const code =
       "log('tick', ctx.triggerId); const { records } = await svc.query({ limit: 1 }); return { n: records.length, at: ctx.scheduledAt, args }";
     await program("ticker", code, { spec: "* * * * * *", args: { x: 1 } });
@@ -169,7 +169,7 @@ describe("[run] fires in real seconds", () => {
     },
   );
 
-  rule("[run] the next run has a program as it is then: its source, and whether it is there", async () => {
+  rule("[AGENT-5] the next run has a program as it is then: its source, and whether it is there", async () => {
     const named = await program("changing", "return 1");
     const { objectId } = await control().get<{ objectId: string }>("/programs/changing/1");
     const outcome = async () => (await agent.run(named)).run;
@@ -182,7 +182,7 @@ describe("[run] fires in real seconds", () => {
     expect(await outcome()).toMatchObject({ status: "ok", value: 3 });
   });
 
-  rule("[run] once fires late, once, and is off", async () => {
+  rule("[AGENT-3] once fires late, once, and is off", async () => {
     const at = Math.floor(Date.now() / 1000) - 60;
     await program("late", "return 1", { kind: "once", spec: { at } });
     await until(async () => (await agent.trigger("late"))["lastStatus"] === "ok", "the shot");
@@ -194,7 +194,7 @@ describe("[run] fires in real seconds", () => {
     expect([(await agent.runs("late")).length, (await agent.trigger("late"))["enabled"]]).toEqual([1, false]);
   });
 
-  rule("[run] a message fires; what the trigger writes itself does not", async () => {
+  rule("[AGENT-4] a message fires; what the trigger writes itself does not", async () => {
     const code =
       "await svc.chat.send({ objectId: args.event.objectId, text: 'seen ' + args.event.text }); return args.event";
     const spec = { dataset: "chat_messages", objectId: agent.chatId };
@@ -216,7 +216,7 @@ describe("[run] fires in real seconds", () => {
     await control().post("/triggers/listener/disable");
   });
 
-  rule("[run] every run is a process while it lasts, and cancelling one ends it", async () => {
+  rule("[AGENT-8] every run is a process while it lasts, and cancelling one ends it", async () => {
     await program("endless", "for (;;) await svc.query({ limit: 1 })", { limits: { fuelPerRun: 1e14, timeoutS: 60 } });
     for (const how of ["control", "process"]) {
       const { runId } = await control().post<{ runId: string }>("/triggers/endless/run", {}, 201);
@@ -230,7 +230,7 @@ describe("[run] fires in real seconds", () => {
     expect(await agent.trigger("endless")).toMatchObject({ lastStatus: "interrupted" });
   });
 
-  rule("[run] a dry run reads live, writes nothing and says what it would have written", async () => {
+  rule("[AGENT-14] a dry run reads live, writes nothing and says what it would have written", async () => {
     const before = (await agent.messages()).length;
     await program("dry", "const r = await svc.chat.send({ objectId: args.chat, text: 'no' }); return r.dry", {
       args: { chat: agent.chatId },
@@ -245,7 +245,7 @@ describe("[run] fires in real seconds", () => {
     expect([(await agent.messages()).length, (await agent.trigger("dry"))["runCount"]]).toEqual([before, undefined]);
   });
 
-  rule("[run] a trace too large for its row is a file of the object, and goes with the row", async () => {
+  rule("[AGENT-8] a trace too large for its row is a file of the object, and goes with the row", async () => {
     await program("large", "await svc.query({ filter: { 'svc.name': 'x'.repeat(90000) } }); return 1");
     const { run, trace } = await agent.run("large");
     expect([run["traceRef"], trace!.length]).toEqual([run["id"], 3]);
@@ -253,7 +253,7 @@ describe("[run] fires in real seconds", () => {
     expect(files.map(({ name }) => name)).toEqual([`${run["id"]}.jsonl`]);
   });
 
-  rule("[run] what a client wrote in place of a trace is shown as none", async () => {
+  rule("[AGENT-8] what a client wrote in place of a trace is shown as none", async () => {
     const { run } = await agent.run(await program("overwritten", "return 1"));
     const records = [{ id: run["id"], ops: [{ type: "$set", path: "trace", value: '{"v":1}\n}, "x": [' }] }];
     const body = { objectId: agent.anchorId, dataset: "agent_trigger_runs", records };
@@ -263,7 +263,7 @@ describe("[run] fires in real seconds", () => {
     await control().fails("POST", `${path}/replay`, undefined, 409, "run.not_replayable");
   });
 
-  rule("[run] limits end a run by their own status", async () => {
+  rule("[AGENT-9] limits end a run by their own status", async () => {
     const statusOf = async (name: string, body: string, limits: JsonObject) =>
       (await result(name, body, { limits }))["status"];
     expect(await statusOf("fuel", "for (;;);", { fuelPerRun: 1e7 })).toBe("fuel_exhausted");
@@ -276,7 +276,7 @@ describe("[run] fires in real seconds", () => {
     expect(await result("missing", "return 1", { program: "nobody@v9" })).toMatchObject({ status: "failed" });
   });
 
-  rule("[run] three failures in a row trip the breaker, which tells the bus; enable begins anew", async () => {
+  rule("[AGENT-6] three failures in a row trip the breaker, which tells the bus; enable begins anew", async () => {
     await using events = await shared.client.stream("GET", "/v1/events/subscribe?type=trigger.*");
     await events.expect("ready");
     await program("breaker", "throw new Error('no')");
@@ -294,8 +294,8 @@ describe("[run] fires in real seconds", () => {
   });
 });
 
-describe("[host] the host API", () => {
-  rule("[host] functions take the body of their endpoint and answer its reply; errors have its code", async () => {
+describe("the host API", () => {
+  rule("[AGENT-9] functions take the body of their endpoint and answer its reply; errors have its code", async () => {
     const body = `
       const { id } = await svc.create({ types: ["page"], initialProperties: { svc: { name: "Made" } } });
       const row = await svc.get({ objectId: id });
@@ -327,7 +327,7 @@ describe("[host] the host API", () => {
     });
   });
 
-  rule("[host] files are read whole, as text where they are text, and too large ones not at all", async () => {
+  rule("[AGENT-9] files are read whole, as text where they are text, and too large ones not at all", async () => {
     const { client } = shared;
     const { id } = await client.post<{ id: string }>(`/v1/spaces/${agent.spaceId}/objects`, { types: ["page"] }, 201);
     const attach = async (bytes: Uint8Array): Promise<string> => {
@@ -352,7 +352,7 @@ describe("[host] the host API", () => {
   });
 
   rule(
-    "[host] http.fetch reaches listed hosts alone, follows no redirect away from them, and keeps secrets",
+    "[AGENT-11] http.fetch reaches listed hosts alone, follows no redirect away from them, and keeps secrets",
     async () => {
       const body = `
       const sent = await http.fetch({ url: args.url + "/echo", method: "POST", headers: { authorization: "Bearer {{secret:token}}" }, body: "b" });

@@ -64,7 +64,7 @@ describe("properties", () => {
     expect(after.record["modifiedAt"]).toEqual(before.record["modifiedAt"]!);
   });
 
-  rule("[property.*] a kind that does not fit, an unknown property and an unknown type in the path", async () => {
+  rule("[TYPE-2] a kind that does not fit, an unknown property and an unknown type in the path", async () => {
     const prop = await addProperty({ name: "Count", kind: "number" });
     const object = await createObject(shared.client, space.id, { types: [type.typeId] });
     const path = `/v1/spaces/${space.id}/properties/${object.id}/set`;
@@ -118,7 +118,7 @@ describe("properties", () => {
       details: { field: "name" },
     },
     {
-      title: "[type.registered] a built-in type takes no properties",
+      title: "[TYPE-1] a built-in type takes no properties",
       method: "POST",
       path: "{S}/types/chat/properties",
       body: { name: "x", kind: "string" },
@@ -126,7 +126,7 @@ describe("properties", () => {
       code: "type.registered",
     },
     {
-      title: "[type.not_found] properties of an unknown type",
+      title: "[API-6] properties of an unknown type",
       method: "GET",
       path: "{S}/types/nope/properties",
       status: 404,

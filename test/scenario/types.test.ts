@@ -2,6 +2,7 @@
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
 import type { JsonObject, SpaceInfo } from "../support/server/client.ts";
+import { untilAfter } from "../support/server/client.ts";
 import {
   ANY_FIELDS,
   type CreatedType,
@@ -49,7 +50,7 @@ describe("types", () => {
 
   runScenarios(context, [
     {
-      title: "[type.xkey_required] a create without xKey",
+      title: "[TYPE-1] a create without xKey",
       method: "POST",
       path: "{S}/types",
       body: { name: "No key" },
@@ -57,7 +58,7 @@ describe("types", () => {
       code: "type.xkey_required",
     },
     {
-      title: "[type.xkey_conflict] an xKey already used: details name it and its holder",
+      title: "[TYPE-1] an xKey already used: details name it and its holder",
       method: "POST",
       path: "{S}/types",
       body: { xKey: "books" },
@@ -66,7 +67,7 @@ describe("types", () => {
       details: { xKey: "books", existingTypeId: "{typeId}" },
     },
     {
-      title: "[type.xkey_conflict] an xKey that is the id of a built-in",
+      title: "[TYPE-1] an xKey that is the id of a built-in",
       method: "POST",
       path: "{S}/types",
       body: { xKey: "chat" },
@@ -92,14 +93,14 @@ describe("types", () => {
       details: { fields: ["properties"] },
     },
     {
-      title: "[type.not_found] an unknown type in the path is 404",
+      title: "[API-6] an unknown type in the path is 404",
       method: "GET",
       path: "{S}/types/nope",
       status: 404,
       code: "type.not_found",
     },
     {
-      title: "[sdk.not_implemented] deleting a type is 501",
+      title: "[API-6] deleting a type is 501",
       method: "DELETE",
       path: "{T}",
       status: 501,
@@ -204,7 +205,7 @@ describe("dataset declarations", () => {
     expect((entry.schema["properties"] as JsonObject)["once"]).not.toHaveProperty("x-mutable-by");
   });
 
-  rule("[dataset.name_conflict] a name is unique in the space: other types and built-ins", async () => {
+  rule("[TYPE-3] a name is unique in the space: other types and built-ins", async () => {
     const items = await createCollection(shared.client, space.id);
     const path = `/v1/spaces/${space.id}/types/${type.typeId}/datasets`;
     for (const name of [items.dataset, "chat_messages", "editor_blocks"]) {
@@ -232,7 +233,7 @@ describe("dataset declarations", () => {
       details: { field: "name" },
     },
     {
-      title: "[dataset.decl_invalid] idPattern without idRule user",
+      title: "[TYPE-3] idPattern without idRule user",
       method: "POST",
       path: "{T}/datasets",
       body: { name: "decl_a", idPattern: "[a-z]+", fields: [] },
@@ -240,7 +241,7 @@ describe("dataset declarations", () => {
       code: "dataset.decl_invalid",
     },
     {
-      title: "[dataset.decl_invalid] deleteBy author without a creator stamp",
+      title: "[TYPE-3] deleteBy author without a creator stamp",
       method: "POST",
       path: "{T}/datasets",
       body: { name: "decl_b", deleteBy: "author", fields: [] },
@@ -248,7 +249,7 @@ describe("dataset declarations", () => {
       code: "dataset.decl_invalid",
     },
     {
-      title: "[dataset.decl_invalid] two fields with one stamp",
+      title: "[TYPE-3] two fields with one stamp",
       method: "POST",
       path: "{T}/datasets",
       body: {
@@ -262,7 +263,7 @@ describe("dataset declarations", () => {
       code: "dataset.decl_invalid",
     },
     {
-      title: "[dataset.decl_invalid] two fields with one key",
+      title: "[TYPE-3] two fields with one key",
       method: "POST",
       path: "{T}/datasets",
       body: {
@@ -294,7 +295,7 @@ describe("dataset declarations", () => {
     const row = await items.find(id);
     expect(row).toMatchObject({ id, text: "hello", by: accountId });
     expect((row!["at"] as JsonObject)["$date"]).toBeString();
-    await Bun.sleep(5);
+    await untilAfter(row!["at"]);
     await items.modify([{ id, ops: [{ type: "$set", path: "text", value: "edited" }] }]);
     const edited = await items.find(id);
     expect(edited).toMatchObject({ text: "edited", by: accountId, at: row!["at"]! });

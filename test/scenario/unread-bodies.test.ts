@@ -1,6 +1,7 @@
 /** Refusals of requests whose body nobody wants: every client gets them, also one that reads nothing before it has sent everything. */
 import { describe, expect } from "bun:test";
 import { request as httpRequest } from "node:http";
+import { pace } from "../support/pace.ts";
 import { rule, ruleBeside, useServer } from "../support/rule.ts";
 import { createSpace } from "../support/server/fixtures.ts";
 import { openSocket } from "../support/server/raw-http.ts";
@@ -142,7 +143,7 @@ describe("bodies that do not end", () => {
     socket.write(`${head()}Transfer-Encoding: chunked\r\n\r\n`);
     while (!socket.received().includes("request.not_found")) {
       socket.write("1\r\nx\r\n");
-      await Bun.sleep(100);
+      await pace(100);
     }
     expect(await socket.closed()).toStartWith("HTTP/1.1 404");
   });

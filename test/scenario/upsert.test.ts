@@ -296,7 +296,7 @@ describe("upsert", () => {
     () => ({ client: shared.client, vars: { S: items.path, objectId: items.objectId, dataset: items.dataset } }),
     [
       {
-        title: "[dataset.unknown] upsert to a dataset that nothing declares",
+        title: "[DATA-6] upsert to a dataset that nothing declares",
         method: "POST",
         path: "{S}/upsert",
         body: { objectId: "{objectId}", dataset: "nonsense", records: [{ id: "a", fields: {} }] },
@@ -333,7 +333,7 @@ describe("upsert", () => {
         code: "request.schema",
       },
       {
-        title: "[object.not_found] upsert to an unknown object",
+        title: "[API-6] upsert to an unknown object",
         method: "POST",
         path: "{S}/upsert",
         body: { objectId: "bafyunknown", dataset: "{dataset}", records: [{ id: "a", fields: { n: 1 } }] },
@@ -345,7 +345,7 @@ describe("upsert", () => {
 });
 
 describe("texts that are none", () => {
-  rule("[DATA-3] [hostile] ids with lone surrogates are refused, and merge with and hide no other record", async () => {
+  rule("[DATA-3] [API-15] ids with lone surrogates are refused, and merge with and hide no other record", async () => {
     const loose = await createCollection(shared.client, items.spaceId, { idPattern: ".+" });
     await loose.upsert([{ id: "\ufffd", fields: { n: 1 } }]);
     const rows = await loose.query();

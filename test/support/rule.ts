@@ -2,7 +2,7 @@ import { afterAll, beforeAll, test } from "bun:test";
 import type { Client } from "./server/client.ts";
 import { type RunningServer, recentServerLogs, type ServerOptions, startServer } from "./server/server.ts";
 
-/** A test whose title begins with the rule it proves; on failure the logs of the last servers are shown. */
+/** A test whose title begins with the rule it proves, where it proves one; on failure the logs of the last servers are shown. */
 export function rule(title: string, run: () => void | Promise<void>, timeoutMs = 30_000): void {
   test(title, () => showingLogs(run), timeoutMs);
 }

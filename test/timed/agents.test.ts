@@ -36,6 +36,15 @@ async function startBeating(network: string): Promise<Node> {
   return node;
 }
 
+/** Until a trigger of a device's own has fired three times there: so often could another one have fired. */
+async function untilItBeats({ agent, peerId }: Node): Promise<void> {
+  const id = `own-${peerId}`;
+  const program = await agent.putProgram("own", "return 1");
+  await agent.putTrigger(id, { program, spec: "* * * * * *", owner: peerId });
+  await until(async () => (await agent.runs(id)).length >= 3, "three fires", 20_000);
+  await agent.putTrigger(id, { enabled: false });
+}
+
 /** Who fired since a moment, as the rows on this device say; newest last. */
 async function firedBy({ device, agent }: Node, sinceMs: number): Promise<{ device: string; ts: number }[]> {
   const { records } = await device.server.client.post<{ records: JsonObject[] }>(`/v1/spaces/${agent.spaceId}/query`, {
@@ -78,7 +87,7 @@ const activeOn = async ({ device }: Node): Promise<unknown> =>
 
 describeWithNats("triggers among devices", () => {
   ruleBeside(
-    "[devices] exactly one fires; repinning, floating, activating and pruning move it, going away does not",
+    "[AGENT-1] exactly one fires; repinning, floating, activating and pruning move it, going away does not",
     async () => {
       await using nats = await startNats();
       const a = await startBeating(nats.url);
@@ -108,7 +117,7 @@ describeWithNats("triggers among devices", () => {
       await untilSteady(a, b, "the newly active device to take what floats");
 
       await b.device.server.kill();
-      await Bun.sleep(3_000);
+      await untilItBeats(a);
       expect(await firedBy(a, Date.now() - 1_500)).toEqual([]);
       await a.device.server.client.del(`/v1/devices/${b.peerId}`);
       await untilSteady(a, a, "a survivor to take over from a device that was pruned");
@@ -117,7 +126,7 @@ describeWithNats("triggers among devices", () => {
   );
 
   ruleBeside(
-    "[devices] of three exactly one fires, whichever of them is killed, activated, pruned or pinned, and after a split",
+    "[AGENT-1] of three exactly one fires, whichever of them is killed, activated, pruned or pinned, and after a split",
     async () => {
       await using nats = await startNats();
       const a = await startBeating(nats.url);
@@ -137,7 +146,7 @@ describeWithNats("triggers among devices", () => {
       for (const seer of [a, b]) await untilSteady(seer, c, "the newly active one to take what floats");
 
       await c.device.server.kill();
-      await Bun.sleep(3_000);
+      await Promise.all([untilItBeats(a), untilItBeats(b)]);
       expect([await firedBy(a, Date.now() - 1_500), await firedBy(b, Date.now() - 1_500)]).toEqual([[], []]);
       await b.device.server.client.del(`/v1/devices/${c.peerId}`);
       let survivor = a;
@@ -175,7 +184,7 @@ describeWithNats("triggers among devices", () => {
   );
 
   ruleBeside(
-    "[devices] what two devices set up apart is one: types, triggers and programs of both, on both",
+    "[BUNDLE-1] what two devices set up apart is one: types, triggers and programs of both, on both",
     async () => {
       await using nats = await startNats();
       await nats.kill();
@@ -226,7 +235,7 @@ describeWithNats("triggers among devices", () => {
   );
 
   ruleBeside(
-    "[devices] in a split both may fire, which shows in the rows; when it ends one is left",
+    "[AGENT-1] in a split both may fire, which shows in the rows; when it ends one is left",
     async () => {
       await using nats = await startNats();
       const a = await startBeating(nats.url);
@@ -239,11 +248,10 @@ describeWithNats("triggers among devices", () => {
       const splitMs = Date.now();
       await b.device.server.client.post("/v1/devices/activate", { app: "agent" }, 204);
       await write(b, { owner: b.peerId });
-      await until(
-        async () => (await firedBy(b, splitMs)).some(({ device }) => device === b.peerId),
-        "a fire of its own",
-      );
-      await Bun.sleep(2_000);
+      for (const node of [a, b]) {
+        const own = async () => (await firedBy(node, splitMs)).filter(({ device }) => device === node.peerId);
+        await until(async () => (await own()).length > 2, "fires of its own");
+      }
       await nats.start();
       await untilSteady(a, b, "the later owner to be left alone");
       const during = await firedBy(a, splitMs);

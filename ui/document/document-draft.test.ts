@@ -46,7 +46,7 @@ function fakeDocument(content: string) {
   return document;
 }
 
-test("[draft] a clean draft follows the document, a dirty one waits and says that it is behind", async () => {
+test("[PAGE-2] a clean draft follows the document, a dirty one waits and says that it is behind", async () => {
   const document = fakeDocument("one\n\ntwo");
   const draft = draftOf(document);
   await draft.reload();
@@ -60,7 +60,7 @@ test("[draft] a clean draft follows the document, a dirty one waits and says tha
   expect([draft.text.value, draft.dirty.value, draft.behind.value]).toEqual(["ONE\n\n2", true, true]);
 });
 
-test("[draft] a save keeps what others wrote elsewhere, and writes nothing else", async () => {
+test("[PAGE-2] a save keeps what others wrote elsewhere, and writes nothing else", async () => {
   const document = fakeDocument("one\n\ntwo\n\nthree");
   const draft = draftOf(document);
   await draft.reload();
@@ -71,7 +71,7 @@ test("[draft] a save keeps what others wrote elsewhere, and writes nothing else"
   expect([draft.text.value, draft.dirty.value, draft.saved.value?.updated]).toEqual([document.content, false, ["b"]]);
 });
 
-test("[draft] only lines that both changed are decided on; what others wrote elsewhere stays either way", async () => {
+test("[PAGE-2] only lines that both changed are decided on; what others wrote elsewhere stays either way", async () => {
   const settled = { mine: "ONE\n\nmine\n\n3", theirs: "ONE\n\ntheirs\n\n3", both: "ONE\n\ntheirs\nmine\n\n3" };
   for (const choice of ["mine", "theirs", "both"] as const) {
     const document = fakeDocument("one\n\ntwo\n\nthree");
@@ -90,7 +90,7 @@ test("[draft] only lines that both changed are decided on; what others wrote els
   }
 });
 
-test("[draft] a conflict that is written away is none; lines that stand beside a change lose nobody's", async () => {
+test("[PAGE-2] a conflict that is written away is none; lines that stand beside a change lose nobody's", async () => {
   const document = fakeDocument("one\ntwo\nthree");
   const draft = draftOf(document);
   await draft.reload();
@@ -108,7 +108,7 @@ test("[draft] a conflict that is written away is none; lines that stand beside a
   expect(document.content).toBe("1\ntheirs\n3\nfour");
 });
 
-test("[draft] what is left unsaved is kept and is there again, as a draft, until it is saved or given up", async () => {
+test("[PAGE-2] what is left unsaved is kept and is there again, as a draft, until it is saved or given up", async () => {
   for (const end of ["save", "discard"] as const) {
     const document = fakeDocument("one\n\ntwo");
     const store = fakeStore();
@@ -127,7 +127,7 @@ test("[draft] what is left unsaved is kept and is there again, as a draft, until
   }
 });
 
-test("[draft] an empty document is written whole, and other faults are thrown", async () => {
+test("[PAGE-2] an empty document is written whole, and other faults are thrown", async () => {
   const document = fakeDocument("");
   const draft = draftOf(document);
   await draft.reload();
@@ -141,7 +141,7 @@ test("[draft] an empty document is written whole, and other faults are thrown", 
   await expect(draft.save()).rejects.toMatchObject({ code: "space.read_only" });
 });
 
-test("[draft] a document that was empty and is so no more is not overwritten unasked", async () => {
+test("[PAGE-2] a document that was empty and is so no more is not overwritten unasked", async () => {
   const document = fakeDocument("");
   const draft = draftOf(document);
   await draft.reload();
@@ -151,7 +151,7 @@ test("[draft] a document that was empty and is so no more is not overwritten una
   expect([draft.conflicts.value.length, document.content]).toEqual([1, "theirs"]);
 });
 
-test("[draft] what is typed while a save is under way stays, unsaved", async () => {
+test("[PAGE-2] what is typed while a save is under way stays, unsaved", async () => {
   const document = fakeDocument("one");
   const draft = draftOf(document);
   await draft.reload();
@@ -164,7 +164,12 @@ test("[draft] what is typed while a save is under way stays, unsaved", async () 
   expect([draft.dirty.value, document.content]).toEqual([false, "one\ntwo\nthree"]);
 });
 
-test("[draft] readings that overtake each other while a save is under way settle on the newest", async () => {
+/** So many turns of the event loop. */
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await Bun.sleep(0);
+}
+
+test("[PAGE-2] readings that overtake each other while a save is under way settle on the newest", async () => {
   const document = fakeDocument("one\ntwo\nthree");
   const draft = draftOf({
     ...document,
@@ -172,11 +177,11 @@ test("[draft] readings that overtake each other while a save is under way settle
     // The first read of a bundle takes longest.
     read: async () => {
       const content = document.content;
-      await Bun.sleep(delayMs--);
+      await turns(delay--);
       return content;
     },
   });
-  let delayMs = 40;
+  let delay = 40;
   await draft.reload();
   draft.write("one\nmine\nthree");
   document.content = "one\ntheirs\nthree";
@@ -184,7 +189,7 @@ test("[draft] readings that overtake each other while a save is under way settle
   const settling = draft.settle(["theirs"]);
   for (let n = 0; n < 20; n++) {
     void draft.reload();
-    await Bun.sleep(3);
+    await turns(3);
   }
   await settling;
   await draft.reload();

@@ -4,7 +4,7 @@ import { mergeLines } from "./line-merge.ts";
 const text = (...lines: string[]) => lines.join("\n");
 const BASE = text("one", "two", "three", "four", "five");
 
-test("[merge] what either changed alone is taken, also side by side", () => {
+test("[PAGE-2] what either changed alone is taken, also side by side", () => {
   const merge = mergeLines(
     BASE,
     text("one", "TWO", "three", "four", "five", "six"),
@@ -14,7 +14,7 @@ test("[merge] what either changed alone is taken, also side by side", () => {
   expect(merge.resolve([])).toBe(text("zero", "one", "TWO", "THREE", "four", "5", "six"));
 });
 
-test("[merge] the same lines changed otherwise are a conflict, and nothing else is", () => {
+test("[PAGE-2] the same lines changed otherwise are a conflict, and nothing else is", () => {
   const merge = mergeLines(
     BASE,
     text("ONE", "two", "mine", "four", "five"),
@@ -26,7 +26,7 @@ test("[merge] the same lines changed otherwise are a conflict, and nothing else 
   expect(merge.resolve(["both"])).toBe(text("ONE", "two", "theirs", "more", "mine", "four", "FIVE"));
 });
 
-test("[merge] lines next to each other that one changed are told apart", () => {
+test("[PAGE-2] lines next to each other that one changed are told apart", () => {
   const merge = mergeLines(
     BASE,
     text("one", "mine", "three", "four", "five"),
@@ -36,7 +36,7 @@ test("[merge] lines next to each other that one changed are told apart", () => {
   expect(merge.resolve(["mine"])).toBe(text("ONE", "mine", "THREE", "four", "five"));
 });
 
-test("[merge] the same change of both, and a line inserted at one place by both", () => {
+test("[PAGE-2] the same change of both, and a line inserted at one place by both", () => {
   const both = text("one", "two", "new", "three", "four", "five");
   expect(mergeLines(BASE, both, both).conflicts).toEqual([]);
   expect(mergeLines(BASE, both, both).resolve([])).toBe(both);
@@ -44,7 +44,7 @@ test("[merge] the same change of both, and a line inserted at one place by both"
   expect(mergeLines(BASE, both, other).conflicts).toEqual([{ mine: "new", theirs: "other" }]);
 });
 
-test("[merge] deleted by one and changed by the other is a conflict; several are decided one by one", () => {
+test("[PAGE-2] deleted by one and changed by the other is a conflict; several are decided one by one", () => {
   const merge = mergeLines(BASE, text("one", "three", "four", "mine"), text("one", "2", "three", "four", "theirs"));
   expect(merge.conflicts).toEqual([
     { mine: "", theirs: "2" },
@@ -54,7 +54,7 @@ test("[merge] deleted by one and changed by the other is a conflict; several are
   expect(merge.resolve(["mine", "theirs"])).toBe(text("one", "three", "four", "theirs"));
 });
 
-test("[merge] random changes: with theirs unchanged the result is mine, and the other way round", () => {
+test("[PAGE-2] random changes: with theirs unchanged the result is mine, and the other way round", () => {
   let seed = 7;
   const random = (below: number) => {
     seed = (seed * 1103515245 + 12345) & 0x7fffffff;

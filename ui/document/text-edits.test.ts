@@ -18,12 +18,12 @@ function apply(text: string, edits: readonly { oldText: string; newText: string 
   return result;
 }
 
-test("[edits] equal texts need none, an empty one has nothing to match in", () => {
+test("equal texts need none, an empty one has nothing to match in", () => {
   expect(textEdits("a\nb", "a\nb")).toEqual([]);
   expect(textEdits("", "a")).toBeUndefined();
 });
 
-test("[edits] two places changed are two edits, which leave a third person's change between them alone", () => {
+test("two places changed are two edits, which leave a third person's change between them alone", () => {
   const lines = ["# Title", "", "first", "", "second", "", "third", "", "fourth", "", "fifth"];
   const before = lines.join("\n");
   const after = before.replace("first", "FIRST").replace("fifth", "fifth\n\nsixth");
@@ -33,13 +33,13 @@ test("[edits] two places changed are two edits, which leave a third person's cha
   expect(apply(before.replace("third", "3rd"), edits!)).toBe(after.replace("third", "3rd"));
 });
 
-test("[edits] repeated lines get as many lines around them as tell them apart", () => {
+test("repeated lines get as many lines around them as tell them apart", () => {
   const before = "a\nx\nb\nx\nc\nx\nd";
   const after = "a\nx\nb\ny\nc\nx\nd";
   expect(apply(before, textEdits(before, after)!)).toBe(after);
 });
 
-test("[edits] random edits of repetitive texts come out exactly", () => {
+test("random edits of repetitive texts come out exactly", () => {
   let seed = 20_261;
   const next = (below: number): number => {
     seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
@@ -61,7 +61,7 @@ test("[edits] random edits of repetitive texts come out exactly", () => {
   expect(exact).toBeGreaterThan(1_500);
 });
 
-test("[edits] a long text of equal lines, and one changed throughout, are done with a few searches", () => {
+test("a long text of equal lines, and one changed throughout, are done with a few searches", () => {
   const same = Array.from({ length: 30_000 }, () => "same").join("\n");
   const inserted = `${same.slice(0, 50_000)}new\n${same.slice(50_000)}`;
   expect(apply(same, textEdits(same, inserted)!)).toBe(inserted);

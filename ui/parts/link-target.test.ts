@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readLinkTarget } from "./link-target.ts";
 
-test("[links] objects and the web are reached, nothing else is", () => {
+test("[PAGE-6] objects and the web are reached, nothing else is", () => {
   expect(readLinkTarget("svc://bafyobject")).toEqual({ objectId: "bafyobject" });
   expect(readLinkTarget("https://example.com/a?b#c")).toEqual({ url: "https://example.com/a?b#c" });
   expect(readLinkTarget("mailto:ada@example.com")).toEqual({ url: "mailto:ada@example.com" });

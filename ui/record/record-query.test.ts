@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readQueryText, toQueryBody } from "./record-query.ts";
 
-describe("[query] what the form says becomes a query body", () => {
+describe("what the form says becomes a query body", () => {
   test("defaults give a sorted, limited window, which alone can be followed", () => {
     const text = readQueryText(new URLSearchParams(), "-modifiedAt");
     expect(toQueryBody(text)).toEqual({ sort: ["-modifiedAt"], limit: 100 });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { highlighted } from "./highlights.ts";
 
-test("[search] what meets the query is marked by code points", () => {
+test("what meets the query is marked by code points", () => {
   const pieces = highlighted({
     data: "😀 oat milk, milk",
     highlights: [

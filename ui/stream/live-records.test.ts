@@ -5,7 +5,7 @@ import { compareRecords } from "./record-order.ts";
 
 const ids = (records: readonly AnyRecord[]) => records.map((record) => record.id);
 
-test("[window] added, updated and removed records reach the window", () => {
+test("[PAGE-3] added, updated and removed records reach the window", () => {
   const before: AnyRecord[] = [
     { id: "a", n: 1 },
     { id: "b", n: 2 },
@@ -22,7 +22,7 @@ test("[window] added, updated and removed records reach the window", () => {
   expect(ids(before)).toEqual(["a", "b"]);
 });
 
-test("[window] mixed types sort as the server sorts them", () => {
+test("[PAGE-3] mixed types sort as the server sorts them", () => {
   const ascending: AnyRecord[] = [
     { id: "0missing" },
     { id: "1null", v: null },
@@ -42,7 +42,7 @@ test("[window] mixed types sort as the server sorts them", () => {
   expect(ids(shuffled.toSorted(compareRecords(["v"])))).toEqual(ids(ascending));
 });
 
-test("[window] ties break by id ascending, descending or not; paths reach into objects", () => {
+test("[PAGE-3] ties break by id ascending, descending or not; paths reach into objects", () => {
   const records: AnyRecord[] = [
     { id: "b", svc: { name: "x" } },
     { id: "a", svc: { name: "x" } },

@@ -133,7 +133,7 @@ function setUp() {
 
 const frame = (id: string, event: string, data: Json = {}) => ({ id, event, data });
 
-test("[streams] tabs share one connection; frames go to who asked, adds and drops are told while it is open", async () => {
+test("[PAGE-3] tabs share one connection; frames go to who asked, adds and drops are told while it is open", async () => {
   const { tab, opened, ready, settle } = setUp();
   const [one, two] = [tab("one"), tab("two")];
   await one.want("/a");
@@ -155,7 +155,7 @@ test("[streams] tabs share one connection; frames go to who asked, adds and drop
   expect([one.told(), two.told(), opened.length]).toEqual([[], [], 1]);
 });
 
-test("[streams] what a tab wanted is dropped when it dies, and the connection left when nobody wants anything", async () => {
+test("[PAGE-3] what a tab wanted is dropped when it dies, and the connection left when nobody wants anything", async () => {
   const { tab, opened, ready, pass } = setUp();
   const [one, two] = [tab("one"), tab("two")];
   await one.want("/a");
@@ -171,7 +171,7 @@ test("[streams] what a tab wanted is dropped when it dies, and the connection le
   expect(opened.length).toBe(2);
 });
 
-test("[streams] one attempt a browser, rarer and rarer up to 30 s; a tab that wakes tries at once", async () => {
+test("[PAGE-3] one attempt a browser, rarer and rarer up to 30 s; a tab that wakes tries at once", async () => {
   const { tab, opened, attempts, setDown, pass, ready, settle } = setUp();
   const [one, two] = [tab("one"), tab("two")];
   setDown(true);
@@ -196,7 +196,7 @@ test("[streams] one attempt a browser, rarer and rarer up to 30 s; a tab that wa
   expect([opened.length, one.told()]).toEqual([2, ["down all"]]);
 });
 
-test("[streams] 60 s without a byte and a sleep open it anew; comments are bytes", async () => {
+test("[PAGE-3] 60 s without a byte and a sleep open it anew; comments are bytes", async () => {
   const { tab, opened, pass, ready, sleep, settle } = setUp();
   const one = tab("one");
   await one.want("/a");
@@ -215,7 +215,7 @@ test("[streams] 60 s without a byte and a sleep open it anew; comments are bytes
   expect([opened[1]!.left(), opened.length]).toEqual([true, 3]);
 });
 
-test("[streams] what the server ends is asked for again, what it refuses is not; others go on", async () => {
+test("[PAGE-3] what the server ends is asked for again, what it refuses is not; others go on", async () => {
   const { tab, opened, ready, pass, settle } = setUp();
   const one = tab("one");
   await one.want("/over", "/gone", "/busy", "/fine");
@@ -231,7 +231,7 @@ test("[streams] what the server ends is asked for again, what it refuses is not;
   expect(opened.length).toBe(1);
 });
 
-test("[streams] a subscription that the server does not know is refused alone, in the first request and later", async () => {
+test("[PAGE-3] a subscription that the server does not know is refused alone, in the first request and later", async () => {
   const { tab, opened, ready, refuse } = setUp();
   const one = tab("one");
   refuse((_, body) => {
@@ -248,7 +248,7 @@ test("[streams] a subscription that the server does not know is refused alone, i
   expect(opened[0]!.changes.flatMap(({ add }) => add.map(({ path }) => path))).toEqual(["/b"]);
 });
 
-test("[streams] a stream that is not there any more is opened anew", async () => {
+test("[PAGE-3] a stream that is not there any more is opened anew", async () => {
   const { tab, opened, ready, refuse, pass } = setUp();
   const one = tab("one");
   await one.want("/a");

@@ -35,7 +35,7 @@ function forgedChain({ space }: Device, stranger: Account, length: number): Uint
 }
 
 describe("storage", () => {
-  test("[acl] a write that fails leaves neither chain nor state nor keys behind", () =>
+  test("[CHANGE-10] a write that fails leaves neither chain nor state nor keys behind", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const { acl, engine, aclService } = owner.space;
@@ -53,7 +53,7 @@ describe("storage", () => {
       expect(owner.space.acl.records()).toHaveLength(2);
     }));
 
-  test("[acl] a chain that is shorter than what was seen raises an alarm that stays", () =>
+  test("[ACL-13] a chain that is shorter than what was seen raises an alarm that stays", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       await add(owner, createAccount());
@@ -67,7 +67,7 @@ describe("storage", () => {
       expect(owner.space.acl.alarms.list()).toEqual([]);
     }));
 
-  test("[acl] an epoch whose key was not given to someone it is sealed to raises an alarm there", () =>
+  test("[ACL-13] an epoch whose key was not given to someone it is sealed to raises an alarm there", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [a, b] = [createAccount(), createAccount()];
@@ -97,7 +97,7 @@ describe("storage", () => {
       expect(owner.space.acl.alarms.list()).toEqual([]);
     }));
 
-  test("[acl] a long forged chain is read in slices: everything else goes on, and nothing moves", () =>
+  test("[ACL-9] a long forged chain is read in slices: everything else goes on, and nothing moves", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const { acl, aclService } = owner.space;
@@ -125,7 +125,7 @@ describe("storage", () => {
       });
     }));
 
-  test("[acl] records that do not belong, do not follow or do not verify are refused with a reason", () =>
+  test("[ACL-12] records that do not belong, do not follow or do not verify are refused with a reason", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       await add(owner, createAccount());

@@ -18,6 +18,25 @@ import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";
 import { addAccounts, changePermissions, transferOwnership } from "../compose/actions.ts";
 
+/** A device of each of these accounts, all in step once the first of them has let some accounts in. */
+async function inStep<Name extends string>(
+  devices: Devices,
+  letIn: readonly Account[],
+  accounts: Record<Name, Account>,
+  suffix = "",
+): Promise<Record<Name, Device>> {
+  const opened: Device[] = [];
+  const byName = {} as Record<Name, Device>;
+  for (const [name, account] of Object.entries<Account>(accounts)) {
+    const device = devices.open(`${name}${suffix}`, account);
+    if (opened.length === 0) for (const member of letIn) await add(device, member);
+    opened.push(device);
+    byName[name as Name] = device;
+  }
+  await exchange(opened);
+  return byName;
+}
+
 describe("forks between an owner's devices", () => {
   /** Two devices of the owner and one of a member who saw both sides, after each device acted alone. */
   async function forked(
@@ -43,7 +62,7 @@ describe("forks between an owner's devices", () => {
     }
   };
 
-  test("[acl] of several acts of a side that lost each takes effect, though the clock went back between them", async () => {
+  test("[ACL-11] of several acts of a side that lost each takes effect, though the clock went back between them", async () => {
     using dir = scratchDir("svc-acl");
     let now = 1_800_000_000_000;
     await using devices = createDevices(dir.path, { clock: { nowMs: () => (now -= 7) } });
@@ -57,7 +76,7 @@ describe("forks between an owner's devices", () => {
     for (const account of sides.flat()) expect(roleOf(one, account)).toBe("writer");
   });
 
-  test("[acl] both sides' acts take effect, everything written counts, and all agree", () =>
+  test("[ACL-11] both sides' acts take effect, everything written counts, and all agree", () =>
     withDevices(async (devices) => {
       const [x, y] = [createAccount(), createAccount()];
       const { one, two } = await forked(
@@ -84,15 +103,11 @@ describe("forks between an owner's devices", () => {
       expect(await late.rows()).toEqual(await one.rows());
     }));
 
-  test("[acl] what takes authority away wins, and what both wrote under their own new keys opens for all who remain", () =>
+  test("[ACL-11] what takes authority away wins, and what both wrote under their own new keys opens for all who remain", () =>
     withDevices(async (devices) => {
       const [x, y, z] = [createAccount(), createAccount(), createAccount()];
-      const setup = devices.open("setup", devices.owner);
-      for (const account of [x, y, z]) await add(setup, account);
-      const one = devices.open("one", devices.owner);
-      const two = devices.open("two", devices.owner);
-      const reader = devices.open("z", z);
-      for (const device of [one, two, reader]) await fetchFrom(device, setup);
+      const { owner } = devices;
+      const { one, two, reader } = await inStep(devices, [x, y, z], { one: owner, two: owner, reader: z });
       await remove(one, x);
       await one.write("one", "under one's key");
       await remove(two, y);
@@ -118,14 +133,11 @@ describe("forks between an owner's devices", () => {
       }
     }));
 
-  test("[acl] what a member wrote under a record that can take effect no more still counts", () =>
+  test("[ACL-11] what a member wrote under a record that can take effect no more still counts", () =>
     withDevices(async (devices) => {
       const [m, x, y] = [createAccount(), createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      for (const account of [m, y]) await add(one, account);
-      const two = devices.open("two", devices.owner);
-      const member = devices.open("m", m);
-      await exchange([one, two, member]);
+      const { owner } = devices;
+      const { one, two, member } = await inStep(devices, [m, y], { one: owner, two: owner, member: m });
       await add(two, x);
       await fetchFrom(member, two);
       await member.write("m", "under two's record");
@@ -138,14 +150,11 @@ describe("forks between an owner's devices", () => {
       for (const device of [one, two, member]) expect(await device.values()).toEqual({ m: "under two's record" });
     }));
 
-  test("[acl] a record that was forgotten gets its place when changes that name it come after all", () =>
+  test("[ACL-11] a record that was forgotten gets its place when changes that name it come after all", () =>
     withDevices(async (devices) => {
       const [m, x, y] = [createAccount(), createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      for (const account of [m, y]) await add(one, account);
-      const two = devices.open("two", devices.owner);
-      const member = devices.open("m", m);
-      await exchange([one, two, member]);
+      const { owner } = devices;
+      const { one, two, member } = await inStep(devices, [m, y], { one: owner, two: owner, member: m });
       await add(one, x); // this one loses, and it adds nothing once both have added x
       await fetchFrom(member, one);
       await member.write("m", "on the branch");
@@ -174,15 +183,12 @@ describe("forks between an owner's devices", () => {
       for (const device of [two, member]) expect(await device.rows()).toEqual(await one.rows());
     }));
 
-  test("[acl] a record that gave a lost one its place, and lost itself, hands on the keys when it is proposed again", () =>
+  test("[ACL-11] a record that gave a lost one its place, and lost itself, hands on the keys when it is proposed again", () =>
     withDevices(async (devices) => {
+      const { owner } = devices;
       const [m, n, y, z] = [createAccount(), createAccount(), createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      for (const account of [m, n, y, z]) await add(one, account);
-      const two = devices.open("two", devices.owner);
-      const three = devices.open("three", devices.owner);
-      const [ofOne, ofTwo] = [devices.open("m", m), devices.open("n", n)];
-      await exchange([one, two, three, ofOne, ofTwo]);
+      const accounts = { one: owner, two: owner, three: owner, ofOne: m, ofTwo: n };
+      const { one, two, three, ofOne, ofTwo } = await inStep(devices, [m, n, y, z], accounts);
       // Both do the same with keys of their own, and members write under either. One of the two records can only be given
       // a place.
       await remove(one, y);
@@ -204,15 +210,12 @@ describe("forks between an owner's devices", () => {
         expect(await device.values()).toEqual({ m: "under one's key", n: "under two's key" });
     }));
 
-  test("[acl] what either side cut off counts nowhere, whichever side wins", () =>
+  test("[ACL-11] what either side cut off counts nowhere, whichever side wins", () =>
     withDevices(async (devices) => {
       for (let i = 0; i < 4; i++) {
+        const { owner } = devices;
         const [x, y] = [createAccount(), createAccount()];
-        const one = devices.open(`one-${i}`, devices.owner);
-        for (const account of [x, y]) await add(one, account);
-        const two = devices.open(`two-${i}`, devices.owner);
-        const member = devices.open(`x-${i}`, x);
-        await exchange([one, two, member]);
+        const { one, two, member } = await inStep(devices, [x, y], { one: owner, two: owner, member: x }, `-${i}`);
         await member.write("a", "seen by both");
         // The member writes under a record before the fork.
         await add(one, createAccount());
@@ -229,13 +232,10 @@ describe("forks between an owner's devices", () => {
       }
     }));
 
-  test("[acl] a restart between losing a branch and proposing it again loses no key", () =>
+  test("[ACL-11] a restart between losing a branch and proposing it again loses no key", () =>
     withDevices(async (devices) => {
       const [x, y] = [createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      for (const account of [x, y]) await add(one, account);
-      const two = devices.open("two", devices.owner);
-      await fetchFrom(two, one);
+      const { one, two } = await inStep(devices, [x, y], { one: devices.owner, two: devices.owner });
       await remove(one, x);
       await one.write("one", "under one's key");
       await remove(two, y);
@@ -252,7 +252,7 @@ describe("forks between an owner's devices", () => {
         expect(await device.values()).toEqual({ one: "under one's key", two: "under two's key" });
     }));
 
-  test("[acl] a demotion beats an addition whatever the ids are", () =>
+  test("[ACL-11] a demotion beats an addition whatever the ids are", () =>
     withDevices(async (devices) => {
       const x = createAccount();
       const setup = devices.open("setup", devices.owner);
@@ -273,14 +273,10 @@ describe("forks between an owner's devices", () => {
       }
     }));
 
-  test("[acl] a transfer beats what the old owner did elsewhere, also to take it back", () =>
+  test("[ACL-11] a transfer beats what the old owner did elsewhere, also to take it back", () =>
     withDevices(async (devices) => {
       const [heir, other] = [createAccount(), createAccount()];
-      const one = devices.open("one", devices.owner);
-      await add(one, heir);
-      await add(one, other);
-      const two = devices.open("two", devices.owner);
-      await fetchFrom(two, one);
+      const { one, two } = await inStep(devices, [heir, other], { one: devices.owner, two: devices.owner });
       await one.space.aclService.act((context) => transferOwnership(context, heir.id, "admin"));
       await remove(two, heir);
       await exchange([one, two]);
@@ -301,7 +297,7 @@ describe("forks between an owner's devices", () => {
 });
 
 describe("with a network", () => {
-  test("[acl] of two records on one head the network takes one, and the other is built anew", () =>
+  test("[ACL-11] of two records on one head the network takes one, and the other is built anew", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [a, b] = [createAccount(), createAccount()];
@@ -323,7 +319,7 @@ describe("with a network", () => {
       expect(sameHead(one, two)).toBe(true);
     }));
 
-  test("[acl] an owner's record decides a split between admins' branches, and the other branch is proposed again", () =>
+  test("[ACL-11] an owner's record decides a split between admins' branches, and the other branch is proposed again", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [a, x, y] = [createAccount(), createAccount(), createAccount()];
@@ -351,7 +347,7 @@ describe("with a network", () => {
 });
 
 describe("a branch that comes record by record", () => {
-  test("[acl] is judged as a whole, however late the record comes that decides", () =>
+  test("[ACL-11] is judged as a whole, however late the record comes that decides", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [a, x, y] = [createAccount(), createAccount(), createAccount()];
@@ -373,7 +369,7 @@ describe("a branch that comes record by record", () => {
       expect([roleOf(owner, x), roleOf(owner, y)]).toEqual(["none", "writer"]);
     }));
 
-  test("[acl] an admin's record that lost to the owner's takes effect again at once", () =>
+  test("[ACL-11] an admin's record that lost to the owner's takes effect again at once", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [a, x, y] = [createAccount(), createAccount(), createAccount()];

@@ -41,7 +41,7 @@ function codeOf(run: () => unknown): string | undefined {
   return undefined;
 }
 
-test("[invite] a token is read back as it was written, and short enough to send", () => {
+test("[ACL-16] a token is read back as it was written, and short enough to send", () => {
   for (const written of [token("member"), token("guest"), request(1), request(2)]) {
     const text = encodeInviteToken(written);
     expect(decodeInviteToken(text)).toEqual(written);
@@ -50,7 +50,7 @@ test("[invite] a token is read back as it was written, and short enough to send"
   }
 });
 
-test("[invite] one wrong, missing or added character is invite.invalid", () => {
+test("[ACL-16] one wrong, missing or added character is invite.invalid", () => {
   const text = encodeInviteToken(token());
   const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
   for (let at = 0; at < text.length; at++) {
@@ -63,7 +63,7 @@ test("[invite] one wrong, missing or added character is invite.invalid", () => {
     expect(codeOf(() => decodeInviteToken(junk))).toBe("invite.invalid");
 });
 
-test("[invite] another version or kind is invite.invalid, even well made", () => {
+test("[ACL-16] another version or kind is invite.invalid, even well made", () => {
   const rest = randomBytes(96);
   const made = (version: number, kind: number) => {
     const body = concatBytes(Uint8Array.of(version, kind), rest);
@@ -81,7 +81,7 @@ test("[invite] another version or kind is invite.invalid, even well made", () =>
     expect(codeOf(() => decodeInviteToken(made(version, kind)))).toBe("invite.invalid");
 });
 
-test("[invite] all guests are one account, that of the token's secret", () => {
+test("[ACL-1] all guests are one account, that of the token's secret", () => {
   const written = token("guest");
   const account = guestAccount(written, "peer" as PeerId);
   expect(account.signer.publicKey).toEqual(createSigner(written.seed).publicKey);

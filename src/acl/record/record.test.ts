@@ -57,7 +57,7 @@ const headerOf = (bytes: Uint8Array) => (decodeCbor(bytes) as { h: { [key: strin
 
 describe("codec", () => {
   for (const kind of KINDS) {
-    test(`[acl] ${kind} is read back as it was written`, () => {
+    test(`[ACL-12] ${kind} is read back as it was written`, () => {
       const op = SAMPLES[kind]();
       const made = record([op]);
       const read = decodeAclRecord(made.bytes)!;
@@ -66,7 +66,7 @@ describe("codec", () => {
       expect([read.time, read.clock]).toEqual([5, 9]);
       expect(equalBytes(read.author, signer.publicKey)).toBe(true);
     });
-    test(`[acl] ${kind} with a field more, or one less, is no op`, () => {
+    test(`[ACL-12] ${kind} with a field more, or one less, is no op`, () => {
       const map = opMap(SAMPLES[kind]()) as { [key: string]: never };
       expect(() => readOp({ ...map, extra: null })).toThrow(RangeError);
       const required = Object.keys(map).filter((field) => field !== "metadata" && field !== "cutOffs");
@@ -77,7 +77,7 @@ describe("codec", () => {
     });
   }
 
-  test("[acl] one changed bit makes bytes that are neither this record nor another", () => {
+  test("[ACL-12] one changed bit makes bytes that are neither this record nor another", () => {
     const rng = createRng(runSeed("acl codec"));
     for (const kind of KINDS) {
       for (const made of [record([SAMPLES[kind]()]), proposal([SAMPLES[kind]()])]) {
@@ -90,7 +90,7 @@ describe("codec", () => {
     }
   });
 
-  test("[acl] cut, lengthened and spliced bytes are no record", () => {
+  test("[ACL-12] cut, lengthened and spliced bytes are no record", () => {
     const rng = createRng(runSeed("acl splices"));
     const [one, two] = [record([SAMPLES.invite()]).bytes, record([SAMPLES.accountRemove()]).bytes];
     for (let i = 0; i < 300; i++) {
@@ -102,13 +102,13 @@ describe("codec", () => {
     }
   });
 
-  test("[acl] random bytes are no record", () => {
+  test("[ACL-12] random bytes are no record", () => {
     for (let length = 0; length < 400; length++) expect(decodePending(randomBytes(length))).toBeUndefined();
     for (const value of [null, 1, "h", [], {}, { h: null, s: null }, { h: {}, s: randomBytes(64) }])
       expect(decodePending(encodeCbor(value as never))).toBeUndefined();
   });
 
-  test("[acl] a signed header is taken only in its own shape", () => {
+  test("[ACL-12] a signed header is taken only in its own shape", () => {
     const good = headerOf(record([SAMPLES.selfRemove()]).bytes);
     expect(decodeAclRecord(signHeader(good))).toBeDefined();
     const wrong: { [key: string]: unknown }[] = [
@@ -132,7 +132,7 @@ describe("codec", () => {
     for (const header of wrong) expect(decodePending(signHeader(header))).toBeUndefined();
   });
 
-  test("[acl] a signature for one kind is worth nothing for the other", () => {
+  test("[ACL-12] a signature for one kind is worth nothing for the other", () => {
     const asRecord = headerOf(record([SAMPLES.selfRemove()]).bytes);
     expect(decodePending(signHeader(asRecord, "acl-proposal"))).toBeUndefined();
     const asProposal = headerOf(proposal([SAMPLES.selfRemove()]).bytes);
@@ -141,7 +141,7 @@ describe("codec", () => {
     expect(decodeAclRecord(signHeader(asProposal, "acl-proposal"))).toBeUndefined();
   });
 
-  test("[acl] what is too large is not looked at", () => {
+  test("[ACL-12] what is too large is not looked at", () => {
     const many = Array.from({ length: ACL_BOUNDS.cutOffs + 1 }, () => cutOffs()[0]!);
     expect(decodePending(record([{ op: "accountRemove", account: key(), cutOffs: many }]).bytes)).toBeUndefined();
     const half = many.slice(0, ACL_BOUNDS.cutOffs / 2 + 1);

@@ -18,7 +18,7 @@ describe("nobody writes into the past", () => {
   }
 
   for (const order of ["record first", "changes first", "forgery between"] as const) {
-    test(`[acl] a second change in a place before a cut-off does not count: ${order}`, () =>
+    test(`[CHANGE-6] a second change in a place before a cut-off does not count: ${order}`, () =>
       withDevices(async (devices) => {
         const { owner, account, member } = await openPair(devices);
         for (const id of ["a", "b", "c"]) await member.write(id, "honest");
@@ -56,7 +56,7 @@ describe("nobody writes into the past", () => {
       }));
   }
 
-  test("[acl] both ends of a writer that forked before its removal stay", () =>
+  test("[SYNC-8] both ends of a writer that forked before its removal stay", () =>
     withDevices(async (devices) => {
       const { owner, account, member } = await openPair(devices);
       for (const id of ["a", "b"]) await member.write(id, "honest");

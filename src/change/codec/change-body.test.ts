@@ -10,7 +10,7 @@ const many = (count: number): ChangeBody => ({
 });
 
 describe("the body of a change", () => {
-  test("[bounds] says no more than fits into 2 MiB of JSON, whoever writes it", () => {
+  test("[CHANGE-3] says no more than fits into 2 MiB of JSON, whoever writes it", () => {
     const body = (chars: number): ChangeBody => ({ dataset: "items", records: [set("a", "x".repeat(chars))] });
     const beyond = body(LIMITS.openedChangeBytes);
     expect(encodeBody(beyond)).toBeUndefined();
@@ -28,7 +28,7 @@ describe("the body of a change", () => {
     },
   };
   for (const [name, body] of Object.entries(repeated))
-    test(`[bounds] ${name}: what it makes others store is paid for, or it is no body`, () => {
+    test(`[CHANGE-3] ${name}: what it makes others store is paid for, or it is no body`, () => {
       const encoded = encodeBody(body)!;
       const text = JSON.stringify(body);
       expect(encoded.length).toBeGreaterThan(text.length / 33);
@@ -37,14 +37,14 @@ describe("the body of a change", () => {
       expect(decodeBody(packedBytes(text))).toBeUndefined();
     });
 
-  test("[bounds] what is written every day is packed as small as it gets", () => {
+  test("[CHANGE-3] what is written every day is packed as small as it gets", () => {
     const words = (i: number) => `the text of record ${i * 7919} of ${Math.sin(i)}`;
     const body = { dataset: "items", records: Array.from({ length: 500 }, (_, i) => set(`r${i}`, words(i))) };
     const text = Buffer.from(JSON.stringify(body));
     expect(encodeBody(body)!.length).toBe(1 + Bun.zstdCompressSync(text, { level: 1 }).length);
   });
 
-  test("[bounds] more than 10,000 records, or more trace ids than 4 MiB in all of them, are refused", () => {
+  test("[CHANGE-3] more than 10,000 records, or more trace ids than 4 MiB in all of them, are refused", () => {
     const traced = { ...many(1_000), traceIds: Array.from({ length: 32 }, () => "t".repeat(256)) };
     for (const body of [many(10_001), traced])
       expect(decodeBody(paidBytes(JSON.stringify(body), 16 << 20))).toBeUndefined();

@@ -33,7 +33,7 @@ const header: ChangeHeader = {
 const make = (sealed: Uint8Array) => encodeChange(encodeHeader(header), sealed, signer);
 
 describe("stubs", () => {
-  test("[stub] a change and its stub have one id and one signature, whatever the size of the body", () => {
+  test("[CHANGE-1] a change and its stub have one id and one signature, whatever the size of the body", () => {
     const sizes = fc.oneof(fc.nat(300), fc.constantFrom(0, 23, 24, 255, 256, 65_535, 65_536, 300_000));
     fc.assert(
       fc.property(sizes, fc.nat(255), (size, fill) => {
@@ -53,7 +53,7 @@ describe("stubs", () => {
     );
   });
 
-  test("[stub] another body is another change", () => {
+  test("[CHANGE-1] another body is another change", () => {
     const one = make(new Uint8Array(40).fill(1));
     const swapped = concatBytes(one.bytes);
     swapped[20]! ^= 1; // within the body
@@ -62,7 +62,7 @@ describe("stubs", () => {
     expect(isSignedByAuthor(read)).toBe(false);
   });
 
-  test("[stub] what is not canonical has its own id, never that of the change it resembles", () => {
+  test("[CHANGE-1] what is not canonical has its own id, never that of the change it resembles", () => {
     const { bytes, id } = make(new Uint8Array(40).fill(1));
     // The body's length in two bytes where one does.
     const padded = concatBytes(bytes.subarray(0, 3), Uint8Array.of(0x59, 0, 40), bytes.subarray(5));
@@ -73,7 +73,7 @@ describe("stubs", () => {
       expect(changeIdOf(bytes.subarray(0, length))).not.toEqual(id);
   });
 
-  test("[stub] what has no body is its own stub", () => {
+  test("[CHANGE-1] what has no body is its own stub", () => {
     const root = encodeChange(encodeHeader({ ...header, kind: "root", object: null, parents: [] }), undefined, signer);
     const derived = encodeDerivedRoot({ space: digest(1), type: "t", derivation: "" });
     for (const { bytes, id } of [root, derived]) {
@@ -83,7 +83,7 @@ describe("stubs", () => {
     }
   });
 
-  test("[stub] body and hash together, or a root with either, are no change", () => {
+  test("[CHANGE-1] body and hash together, or a root with either, are no change", () => {
     const { bytes } = make(new Uint8Array(4));
     const both = concatBytes(Uint8Array.of(0xa4), bytes.subarray(1, 8), stubOf(bytes).subarray(1));
     expect(() => decodeChange(both)).toThrow();

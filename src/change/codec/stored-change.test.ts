@@ -24,7 +24,7 @@ const header: fc.Arbitrary<ChangeHeader> = fc.record({
   keyId: bytes(16),
 });
 
-test("[stored-change] the parts are those that decoding finds", () => {
+test("the parts are those that decoding finds", () => {
   fc.assert(
     fc.property(header, fc.uint8Array({ maxLength: 70_000, size: "max" }), (fields, sealed) => {
       const headerBytes = encodeHeader(fields);
@@ -41,14 +41,14 @@ test("[stored-change] the parts are those that decoding finds", () => {
   );
 });
 
-test("[stored-change] what has no body is refused", () => {
+test("what has no body is refused", () => {
   const root = encodeDerivedRoot({ space: new Uint8Array(32), type: "t", derivation: "" });
   expect(() => sealedPartsOf(root.bytes)).toThrow(StoredFileError);
   expect(() => sealedPartsOf(new Uint8Array(0))).toThrow(StoredFileError);
   expect(() => sealedPartsOf(Uint8Array.of(0xa3, 0x61, 0x62))).toThrow(StoredFileError);
 });
 
-test("[stored-change] noise within the bytes of a change is told as damage, or is found by the seal", () => {
+test("[STORE-3] noise within the bytes of a change is told as damage, or is found by the seal", () => {
   const headerBytes = encodeHeader(fc.sample(header, 1)[0]!);
   fc.assert(
     fc.property(fc.nat(), fc.uint8Array({ minLength: 1, maxLength: 512 }), (at, noise) => {

@@ -9,7 +9,7 @@ const lamport = fc.oneof(
   fc.maxSafeInteger().map((n) => Math.abs(n) + 1),
 );
 
-test("[version] texts compare bytewise as (lamport, id) do", () => {
+test("[DATA-8] texts compare bytewise as (lamport, id) do", () => {
   fc.assert(
     fc.property(lamport, digest, lamport, digest, (lamportA, a, lamportB, b) => {
       const one = versionOf(lamportA, a);
@@ -24,7 +24,7 @@ test("[version] texts compare bytewise as (lamport, id) do", () => {
   );
 });
 
-test("[version] a text reads back as its lamport and the beginning of its id", () => {
+test("[DATA-8] a text reads back as its lamport and the beginning of its id", () => {
   fc.assert(
     fc.property(lamport, digest, (at, id) => {
       const read = parseVersion(versionOf(at, id));
@@ -35,7 +35,7 @@ test("[version] a text reads back as its lamport and the beginning of its id", (
 });
 
 test.each(["", "1", "0a000000000000", "2a000000000000", "1a00000000000g", "zz", "bafyrei"])(
-  "[version] %p is no version text",
+  "[DATA-8] %p is no version text",
   (text) => {
     expect(parseVersion(text)).toBeUndefined();
   },

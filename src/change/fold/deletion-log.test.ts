@@ -75,7 +75,7 @@ const shownRows = ({ engine }: Space) =>
 const row = (space: Space, objectId: string) =>
   space.engine.record(space.engine.object(objectId)!, OBJECTS_DATASET, objectId);
 
-test("[deletion] the object's row is gone with the commit, here and where the entry arrives", async () => {
+test("[CHANGE-8] the object's row is gone with the commit, here and where the entry arrives", async () => {
   const { one, other, objectId } = await world();
   const told: unknown[] = [];
   one.engine.onCommit((batch) =>
@@ -91,7 +91,7 @@ test("[deletion] the object's row is gone with the commit, here and where the en
   expect(other.engine.object(objectId)!.deleted).toBe(true);
 });
 
-test("[deletion] what others wrote meanwhile is kept in the graph and shows nowhere", async () => {
+test("[CHANGE-8] what others wrote meanwhile is kept in the graph and shows nowhere", async () => {
   const { one, other, objectId } = await world();
   await remove(one, objectId);
   await put(other, objectId, "late");
@@ -101,7 +101,7 @@ test("[deletion] what others wrote meanwhile is kept in the graph and shows nowh
   expect(bytesOf(one).length).toBe(bytesOf(other).length);
 });
 
-test("[deletion] whatever arrives first, the outcome is the same", async () => {
+test("[CHANGE-8] whatever arrives first, the outcome is the same", async () => {
   const { one, objectId, third } = await world();
   await remove(one, objectId);
   await third.engine.ingest(bytesOf(one).toReversed());
@@ -111,7 +111,7 @@ test("[deletion] whatever arrives first, the outcome is the same", async () => {
   expect(shownRows(third)).toEqual(shownRows(one));
 });
 
-test("[deletion] two who delete it apart show one tombstone, whichever entry came first", async () => {
+test("[CHANGE-8] two who delete it apart show one tombstone, whichever entry came first", async () => {
   const { one, other, third, objectId } = await world();
   await put(other, objectId, "d");
   await remove(one, objectId);
@@ -126,7 +126,7 @@ test("[deletion] two who delete it apart show one tombstone, whichever entry cam
   expect(tombstones[2]).toEqual(tombstones[0]!);
 });
 
-test("[deletion] torn down, nothing of its records is left but the changes; a rebuild agrees", async () => {
+test("[CHANGE-8] torn down, nothing of its records is left but the changes; a rebuild agrees", async () => {
   const { one, objectId } = await world();
   await remove(one, objectId);
   await one.engine.tearDownDeleted();

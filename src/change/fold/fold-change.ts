@@ -1,7 +1,7 @@
 import type { Refusal } from "../../protocol/refusals.ts";
 import type { NewRow } from "../../store/row-insert.ts";
 import type { RowTable } from "../../store/row-table.ts";
-import { ROW_LIVE, type RowState } from "../../store/row-types.ts";
+import { ROW_LIVE, type RowHead, type RowState } from "../../store/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { ChangeEnvelope } from "../codec/dataset-rules.ts";
 import { compareOrder, type OrderKey } from "../graph/order.ts";
@@ -69,6 +69,8 @@ interface Folding {
   readonly made: Made[];
   /** Rows that the change touches: noted together once all of them are there. */
   readonly touched: number[];
+  /** Those among them that are to be folded anew: noted together, too. */
+  readonly marked: Pick<RowHead, "no" | "ops">[];
 }
 
 interface ChangeFoldDeps {
@@ -125,7 +127,7 @@ export function createChangeFold(deps: ChangeFoldDeps) {
   /** Everything of a change that concerns one record. */
   const foldInto = (input: FoldInput, id: string, parts: readonly Part[], folding: Folding): void => {
     const { collectionId, outcome, until, envelope, states } = folding;
-    const { change, object, body, rules } = input;
+    const { change, body, rules } = input;
     const at: OrderKey = { lamport: change.lamport, change: change.id };
     let head = states?.has(id) === false ? undefined : rows.get(collectionId, id);
     if (!change.counts) {
@@ -135,11 +137,11 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     // Not before what is folded: into its middle, or once more, when its bytes were damaged and came again.
     const isPast = head !== undefined && compareOrder(head, at) >= 0;
     const isLater = until !== undefined && performance.now() >= until;
-    const isDirty = head !== undefined && refolder.isDirty(head.no);
+    const isDirty = !isPast && !isLater && head !== undefined && refolder.isDirty(head.no);
     if (isLater || isPast || (isDirty && until !== undefined)) {
       const marked = head ?? { no: rows.insertAbsent(collectionId, id), ops: 0 };
       folding.touched.push(marked.no);
-      refolder.mark(marked, at, object, body.dataset);
+      folding.marked.push(marked);
       return;
     }
     if (head && isDirty) {
@@ -185,10 +187,11 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     const states =
       partsById.size >= LOOKED_UP_TOGETHER ? rows.statesOf(collectionId, [...partsById.keys()]) : undefined;
     const envelope = envelopeOf(input);
-    const folding: Folding = { collectionId, outcome, until, envelope, states, made: [], touched: [] };
+    const folding: Folding = { collectionId, outcome, until, envelope, states, made: [], touched: [], marked: [] };
     for (const [id, parts] of partsById) foldInto(input, id, parts, folding);
     storeMade(input, folding);
     rows.touchAll(folding.touched, change.lamport, change.no);
+    refolder.mark(folding.marked, { lamport: change.lamport, change: change.id }, object, body.dataset);
     outcome.rejections.sort((a, b) => a.recordIndex - b.recordIndex || a.opIndex - b.opIndex);
     const isNewest = change.counts && modified.note(input);
     // Late: what follows it may have been folded before.

@@ -1,5 +1,6 @@
 /** Changes that sort before much that was folded: what they cost a turn, what is read meanwhile, what is left of it. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { countDatabaseWork } from "../../../test/support/database-work.ts";
 import { bodyOf, createForger, paidBytes } from "../../../test/support/hostile/forged-change.ts";
 import { objectOf } from "../../../test/support/hostile/forger-world.ts";
 import { type Device, withDevices } from "../../../test/support/worlds/acl-devices.ts";
@@ -46,8 +47,12 @@ const hot =
     await space.engine.ingest(many);
   };
 
+/** A change that comes late to a record of so many, and is folded over several turns. */
+const withLateOf = (count: number, run: (device: Device, late: Uint8Array) => Promise<void>) =>
+  withLate(hot(count), body([set("hot", "late", 1)]), run, { foldSliceMs: 2 });
+
 describe("a change that comes late", () => {
-  test("[late] of thousands of records opens each change about once, however many records both touch", () =>
+  test("[CHANGE-9] of thousands of records opens each change about once, however many records both touch", () =>
     withLate(
       async ({ space }, forge) => {
         await space.engine.ingest(["a", "b", "c"].map((path) => forge.write(body(named(2_000, path))).bytes));
@@ -69,62 +74,66 @@ describe("a change that comes late", () => {
       },
     ));
 
-  test("[late] of a record with a long history is folded over several turns; until then the record is as it was, others go on, and nothing is complete", () =>
-    withLate(
-      hot(3_000),
-      body([set("hot", "late", 1)]),
+  test("[CHANGE-9] of many records is noted with a statement for each, and a few for all", async () => {
+    using work = countDatabaseWork();
+    const count = 400;
+    await withLate(
+      async ({ space }, forge) => void (await space.engine.ingest([forge.write(body(named(count, "a"))).bytes])),
+      body(named(count, "late")),
       async (device, late) => {
-        const { engine } = device.space;
-        const shown: unknown[] = [];
-        const stop = engine.onCommit(({ touched }) => {
-          for (const { recordId, doc } of touched) if (recordId === "hot") shown.push(JSON.parse(doc!));
-        });
-        const now = (id: string) => engine.record(objectOf(device), "items", id);
-        const before = now("hot");
-        await engine.take([late]);
-        expect(engine.isOwing()).toBe(true);
-        expect(device.space.replica.facts().stale).toBe(true);
-        expect(now("hot")).toEqual(before);
-        await device.write("beside", "2");
-        expect(engine.isOwing()).toBe(true);
-        expect(now("beside")).toMatchObject({ v: "2" });
-        expect(now("hot")).toEqual(before);
-        await engine.ingest([]);
-        expect(engine.isOwing()).toBe(false);
-        expect(await docOf(device, "hot")).toMatchObject({ late: 1, f0: 2_996 });
-        expect(shown).toHaveLength(1);
-        stop();
-      },
-      { foldSliceMs: 2 },
-    ));
-
-  test("[late] what is written to a record that is still to be folded anew follows all that came before, and is told", () =>
-    withLate(
-      hot(2_000),
-      body([set("hot", "late", 1)]),
-      async (device, late) => {
-        const { engine } = device.space;
-        await engine.take([late]);
-        expect(engine.isOwing()).toBe(true);
-        await device.write("hot", "mine");
-        expect(await docOf(device, "hot")).toMatchObject({ late: 1, v: "mine", f0: 1_995 });
-      },
-      { foldSliceMs: 2 },
-    ));
-
-  test("[late] goes on where it was when the space is opened again", () =>
-    withLate(
-      hot(2_000),
-      body([set("hot", "late", 1)]),
-      async (device, late) => {
+        work.restart();
         await device.space.engine.take([late]);
         expect(device.space.engine.isOwing()).toBe(true);
-        await device.reopen();
+        // One statement looks up which of them are there, and answers with a row for each.
+        expect(work.read().all).toBeLessThan(2 * count + 100);
         await device.space.engine.ingest([]);
-        expect(await docOf(device, "hot")).toMatchObject({ late: 1, f0: 1_995 });
-        const { db } = device.space.engine.store;
-        expect(db.query("SELECT count(*) AS n FROM dirty_rows").get()).toEqual({ n: 0 });
+        expect(await docOf(device, "r7")).toMatchObject({ a: 7, late: 7 });
       },
-      { foldSliceMs: 2 },
-    ));
+      { foldSliceMs: 0 },
+    );
+  });
+
+  test("[CHANGE-9] of a record with a long history is folded over several turns; until then the record is as it was, others go on, and nothing is complete", () =>
+    withLateOf(3_000, async (device, late) => {
+      const { engine } = device.space;
+      const shown: unknown[] = [];
+      const stop = engine.onCommit(({ touched }) => {
+        for (const { recordId, doc } of touched) if (recordId === "hot") shown.push(JSON.parse(doc!));
+      });
+      const now = (id: string) => engine.record(objectOf(device), "items", id);
+      const before = now("hot");
+      await engine.take([late]);
+      expect(engine.isOwing()).toBe(true);
+      expect(device.space.replica.facts().stale).toBe(true);
+      expect(now("hot")).toEqual(before);
+      await device.write("beside", "2");
+      expect(engine.isOwing()).toBe(true);
+      expect(now("beside")).toMatchObject({ v: "2" });
+      expect(now("hot")).toEqual(before);
+      await engine.ingest([]);
+      expect(engine.isOwing()).toBe(false);
+      expect(await docOf(device, "hot")).toMatchObject({ late: 1, f0: 2_996 });
+      expect(shown).toHaveLength(1);
+      stop();
+    }));
+
+  test("[CHANGE-9] what is written to a record that is still to be folded anew follows all that came before, and is told", () =>
+    withLateOf(2_000, async (device, late) => {
+      const { engine } = device.space;
+      await engine.take([late]);
+      expect(engine.isOwing()).toBe(true);
+      await device.write("hot", "mine");
+      expect(await docOf(device, "hot")).toMatchObject({ late: 1, v: "mine", f0: 1_995 });
+    }));
+
+  test("[CHANGE-9] goes on where it was when the space is opened again", () =>
+    withLateOf(2_000, async (device, late) => {
+      await device.space.engine.take([late]);
+      expect(device.space.engine.isOwing()).toBe(true);
+      await device.reopen();
+      await device.space.engine.ingest([]);
+      expect(await docOf(device, "hot")).toMatchObject({ late: 1, f0: 1_995 });
+      const { db } = device.space.engine.store;
+      expect(db.query("SELECT count(*) AS n FROM dirty_rows").get()).toEqual({ n: 0 });
+    }));
 });

@@ -123,7 +123,7 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
     replayOf: reader.replayOf,
     /** Something was missing in a row's history: it is folded anew with what touches it now. */
     markRow: (row: { no: number; ops: number }, { lamport, id }: StoredChange, object: ObjectEntry, dataset: string) =>
-      refolder.mark(row, { lamport, change: id }, object, dataset),
+      refolder.mark([row], { lamport, change: id }, object, dataset),
     /** Finds an object's newest change again. */
     findNewestAnew: modified.findAnew,
     envelopeOf,
@@ -135,7 +135,7 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
       const collectionId = collectionOf(store, object, input.body.dataset);
       for (const id of new Set(finalRecordIds(input))) {
         const head = rows.get(collectionId, id);
-        if (head) refolder.mark(head, { lamport: stored.lamport, change: stored.id }, object, input.body.dataset);
+        if (head) refolder.mark([head], { lamport: stored.lamport, change: stored.id }, object, input.body.dataset);
       }
       modified.findAnew(object);
     },

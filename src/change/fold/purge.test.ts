@@ -63,7 +63,7 @@ async function deleted(by: Device, id: string, others: readonly Device[]): Promi
 }
 
 describe("the content of deleted objects", () => {
-  test("[purge] is kept through the time of grace, then overwritten; the graph stays and says the same", () =>
+  test("[CHANGE-8] is kept through the time of grace, then overwritten; the graph stays and says the same", () =>
     withDevices(async (devices) => {
       const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
       const id = await createObject(one);
@@ -91,7 +91,7 @@ describe("the content of deleted objects", () => {
       expect(await one.values()).toEqual({ kept: "kept" });
     }));
 
-  test("[purge] a clock that is set a month ahead, or wrong at every start, makes nothing old at once", () =>
+  test("[CHANGE-8] a clock that is set a month ahead, or wrong at every start, makes nothing old at once", () =>
     withDevices(async (devices) => {
       const one = devices.open("one", devices.owner);
       const id = await createObject(one);
@@ -112,7 +112,7 @@ describe("the content of deleted objects", () => {
     }));
 
   for (const order of ["as they lie", "reversed"] as const) {
-    test(`[purge] whoever comes later gets stubs, ${order}, and misses nothing`, () =>
+    test(`[CHANGE-8] whoever comes later gets stubs, ${order}, and misses nothing`, () =>
       withDevices(async (devices) => {
         const one = devices.open("one", devices.owner);
         const id = await createObject(one);
@@ -133,7 +133,7 @@ describe("the content of deleted objects", () => {
       }));
   }
 
-  test("[purge] what arrives for a purged object is kept as a stub at once", () =>
+  test("[CHANGE-8] what arrives for a purged object is kept as a stub at once", () =>
     withDevices(async (devices) => {
       const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
       const id = await createObject(one);
@@ -153,7 +153,7 @@ describe("the content of deleted objects", () => {
       expect(missing(one)).toBe(0);
     }));
 
-  test("[purge] a deletion that loses its right brings the object back: its bodies are missed, asked for and folded", () =>
+  test("[CHANGE-8] a deletion that loses its right brings the object back: its bodies are missed, asked for and folded", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const account = createAccount();
@@ -182,7 +182,7 @@ describe("the content of deleted objects", () => {
 });
 
 describe("stubs of what is not deleted", () => {
-  test("[stub] the body is missed until it comes, over a restart; then the rows are as everywhere", () =>
+  test("[CHANGE-7] the body is missed until it comes, over a restart; then the rows are as everywhere", () =>
     withDevices(async (devices) => {
       const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
       for (const [id, text] of [
@@ -210,7 +210,7 @@ describe("stubs of what is not deleted", () => {
       expect((await two.ingest(stubOf(bytes[1]!))).kind).toBe("known");
     }));
 
-  test("[stub] stubs do not part those who have a body that does not open from those who have none", () =>
+  test("[CHANGE-7] stubs do not part those who have a body that does not open from those who have none", () =>
     withDevices(async (devices) => {
       const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
       await one.write("a", "1");
@@ -252,7 +252,7 @@ describe("stubs of what is not deleted", () => {
       }
     }));
 
-  test("[stub] a body that waits for its key in the graph is folded when the key comes", () =>
+  test("[CHANGE-5] a body that waits for its key in the graph is folded when the key comes", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const account = createAccount();

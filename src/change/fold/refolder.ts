@@ -201,11 +201,13 @@ export function createRefolder({ store, objects, writer, opened, sliceMs, batch,
       }
       return progress;
     },
-    /** Something changed in a row's history that the row was not folded with. */
-    mark({ no, ops }: Pick<RowHead, "no" | "ops">, at: OrderKey, object: ObjectEntry, dataset: string): void {
-      dirtyRows.mark(no, object.no, store.datasetNo(dataset), at);
+    /** Something changed in rows' histories that the rows were not folded with. */
+    mark(heads: readonly Pick<RowHead, "no" | "ops">[], at: OrderKey, object: ObjectEntry, dataset: string): void {
+      if (heads.length === 0) return;
+      const numbers = heads.map(({ no }) => no);
+      dirtyRows.mark(numbers, object.no, store.datasetNo(dataset), at);
       mayBeDirty = true;
-      markedOps += 1 + ops;
+      for (const { ops } of heads) markedOps += 1 + ops;
     },
     isDirty: (row: number): boolean => mayBeDirty && dirtyRows.of(row) !== undefined,
     /** Whether rows are left to be folded anew. */

@@ -12,7 +12,7 @@ const head = (no: number): HeadRef => ({
 const numbers = fc.uniqueArray(fc.integer({ min: 1, max: 500 }), { maxLength: 40 });
 const sorted = (heads: readonly HeadRef[]) => [...heads].sort((a, b) => compareBytes(a.id, b.id));
 
-test("[heads] a change takes its parents' place, in order", () => {
+test("a change takes its parents' place, in order", () => {
   fc.assert(
     fc.property(numbers, numbers, (before, parents) => {
       const heads = sorted(before.map(head));
@@ -24,7 +24,7 @@ test("[heads] a change takes its parents' place, in order", () => {
   );
 });
 
-test("[heads] what moved is what is stored against what is", () => {
+test("what moved is what is stored against what is", () => {
   fc.assert(
     fc.property(numbers, numbers, (before, after) => {
       const { added, dropped } = headsMoved(sorted(before.map(head)), sorted(after.map(head)));

@@ -82,11 +82,11 @@ const CASES: [
   ],
 ];
 
-test.each(CASES)("[history-diff] %s", (_what, before, after, diff) => {
+test.each(CASES)("[HIST-3] %s", (_what, before, after, diff) => {
   expect(diffRecord("r", "items", before, after)).toEqual(diff && { id: "r", ...diff });
 });
 
-test("[history-diff] modifiedAt of an object's row is left out, of any other record it is not", () => {
+test("[HIST-3] modifiedAt of an object's row is left out, of any other record it is not", () => {
   const diff = (dataset: string) => diffRecord("r", dataset, live({ modifiedAt: 1 }), live({ modifiedAt: 2 }));
   expect(diff("objects")).toBeUndefined();
   expect(diff("items")).toMatchObject({ kind: "changed" });

@@ -41,7 +41,7 @@ function naiveAncestors(entries: readonly HistoryEntry[], of: number): Set<numbe
   return found;
 }
 
-test("[history-graph] ancestors are what the parents lead to, and the lowest place outside is known", () => {
+test("ancestors are what the parents lead to, and the lowest place outside is known", () => {
   fc.assert(
     fc.property(graphs, fc.nat(), fc.boolean(), (entries, pick, strictly) => {
       const graph = new HistoryGraph();
@@ -59,7 +59,7 @@ test("[history-graph] ancestors are what the parents lead to, and the lowest pla
   );
 });
 
-test("[history-graph] entries are found by number and give back what they were", () => {
+test("entries are found by number and give back what they were", () => {
   fc.assert(
     fc.property(graphs, (entries) => {
       const graph = new HistoryGraph();
@@ -93,7 +93,7 @@ test("[history-graph] entries are found by number and give back what they were",
   );
 });
 
-test("[history-graph] what comes later is no ancestor, and may lower the place outside", () => {
+test("what comes later is no ancestor, and may lower the place outside", () => {
   const entry = (index: number, lamport: number, parents: number[]): HistoryEntry => ({
     change: numberOf(index),
     lamport,

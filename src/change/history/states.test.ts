@@ -11,7 +11,7 @@ const live = (n: number): RecordState => {
 const open = () => createFoldedStates(createWeightedCache<string>(1 << 20), "0/");
 const numbers = (count: number, first = 1): number[] => Array.from({ length: count }, (_, i) => first + i);
 
-test("[history-states] a state is found by all that it is the fold of", () => {
+test("a state is found by all that it is the fold of", () => {
   const states = open();
   states.chain(1, "base", [1, 2, 3]).note(3, live(3));
   expect(states.chain(1, "base", [1, 2, 3]).longestKnown()).toEqual({ count: 3, state: live(3) });
@@ -27,7 +27,7 @@ test("[history-states] a state is found by all that it is the fold of", () => {
   }
 });
 
-test("[history-states] a longer chain goes on from the longest that is known", () => {
+test("a longer chain goes on from the longest that is known", () => {
   const states = open();
   states.chain(1, "", [1]).note(1, live(1));
   states.chain(1, "", [1, 2]).note(2, live(2));
@@ -35,7 +35,7 @@ test("[history-states] a longer chain goes on from the longest that is known", (
   expect(states.chain(1, "", [1, 5, 6]).longestKnown()).toEqual({ count: 1, state: live(1) });
 });
 
-test("[history-states] states on the way are kept where another version is likely to end", () => {
+test("states on the way are kept where another version is likely to end", () => {
   const states = open();
   const chain = states.chain(1, "", numbers(5_000));
   for (const count of numbers(5_000)) chain.note(count, live(count));
@@ -46,7 +46,7 @@ test("[history-states] states on the way are kept where another version is likel
   expect(longest(1_000)).toBeUndefined();
 });
 
-test("[history-states] absent records and tombstones are states too, and nobody shares a document", () => {
+test("absent records and tombstones are states too, and nobody shares a document", () => {
   const states = open();
   const tombstone: RecordState = { kind: "tombstone", doc: { id: "r", _deletedAt: { $date: "x" } } };
   states.chain(1, "", [1]).note(1, ABSENT);

@@ -19,7 +19,7 @@ describe("who has no right", () => {
     space.engine.store.parked.waitingCount(5) + space.engine.store.pendingBodies.waitingCount(5);
 
   for (const who of ["a stranger", "a removed member"] as const)
-    test(`[unpaid] ${who} fills nobody's disk, whether by stubs and then bodies or by changes of his own`, () =>
+    test(`[CHANGE-6] ${who} fills nobody's disk, whether by stubs and then bodies or by changes of his own`, () =>
       withDevices(async (devices) => {
         const [one, two] = [
           devices.open("one", devices.owner, { quota: SMALL }),
@@ -57,7 +57,7 @@ describe("who has no right", () => {
         expect(await two.values()).toEqual({ a: "1", b: "2" });
       }));
 
-  test("[unpaid] what is beyond the quota is taken when somebody with the right has built upon it", () =>
+  test("[CHANGE-6] what is beyond the quota is taken when somebody with the right has built upon it", () =>
     withDevices(async (devices) => {
       const one = devices.open("one", devices.owner);
       const two = devices.open("two", devices.owner, { quota: { ...SMALL, bytesUncounted: 0 } });
@@ -75,7 +75,7 @@ describe("who has no right", () => {
       expect(waiting(two)).toBe(0);
     }));
 
-  test("[unpaid] a change under a key that nobody has is not waited for when its author has no right, nor for ever else", () =>
+  test("[CHANGE-6] a change under a key that nobody has is not waited for when its author has no right, nor for ever else", () =>
     withDevices(async (devices) => {
       const one = devices.open("one", devices.owner);
       await one.write("a", "1");
@@ -102,7 +102,7 @@ describe("who has no right", () => {
       expect(pendingBodies.inVain(5, 10)).toHaveLength(1);
     }));
 
-  test("[unpaid] derived roots that nobody writes to are taken up to a number", () =>
+  test("[CHANGE-6] derived roots that nobody writes to are taken up to a number", () =>
     withDevices(async (devices) => {
       const one = devices.open("one", devices.owner);
       await one.write("a", "1");

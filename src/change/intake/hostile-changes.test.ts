@@ -19,7 +19,7 @@ setDefaultTimeout(60_000);
 
 describe("bounds", () => {
   for (const time of [8.64e15 + 1, 253_402_300_800_000, Number.MAX_SAFE_INTEGER])
-    test(`[bounds] a time of ${time} is quarantined: no instant has a text beyond the year 9999`, () =>
+    test(`[CHANGE-3] a time of ${time} is quarantined: no instant has a text beyond the year 9999`, () =>
       withForger(async ({ two, forge }) => {
         const { bytes } = forge.write(withRecords(setOf("x", "v", '"x"')), { time });
         expect(await two.ingest(bytes)).toMatchObject({
@@ -29,7 +29,7 @@ describe("bounds", () => {
       }));
 
   for (const depth of [129, 1_010, 50_000])
-    test(`[bounds] a value nested ${depth} levels deep does nothing, in whatever dataset`, () =>
+    test(`[CHANGE-3] a value nested ${depth} levels deep does nothing, in whatever dataset`, () =>
       withForger(async ({ two, forge }) => {
         const value = `${"[".repeat(depth)}${"]".repeat(depth)}`;
         const verdict = await two.ingest(forge.write(withRecords(setOf("deep", "v", value))).bytes);
@@ -37,7 +37,7 @@ describe("bounds", () => {
         expect(await two.values()).not.toHaveProperty("deep");
       }));
 
-  test("[bounds] a value nested 128 levels deep is taken, and read again", () =>
+  test("[CHANGE-3] a value nested 128 levels deep is taken, and read again", () =>
     withForger(async ({ two, forge }) => {
       const value = `${"[".repeat(128)}${"]".repeat(128)}`;
       expect(await two.ingest(forge.write(withRecords(setOf("deep", "v", value))).bytes)).toEqual({
@@ -47,7 +47,7 @@ describe("bounds", () => {
       expect(JSON.stringify((await two.values())["deep"])).toBe(value);
     }));
 
-  test("[bounds] more trace ids than a request may have are no body, nor more than its records can keep", () =>
+  test("[CHANGE-3] more trace ids than a request may have are no body, nor more than its records can keep", () =>
     withForger(async ({ two, forge }) => {
       const records = Array.from({ length: 20_000 }, (_, i) => ({ id: `r${i}`, upsert: true, ops: [] }));
       const many = Array.from({ length: 100_000 }, (_, i) => `t${i}`);
@@ -63,7 +63,7 @@ describe("bounds", () => {
       expect(Object.keys(await two.values())).toEqual(["a"]);
     }));
 
-  test("[bounds] clocks and names beyond their bounds are refused", () =>
+  test("[CHANGE-3] clocks and names beyond their bounds are refused", () =>
     withForger(async ({ one, two, forge }) => {
       const { bytes } = forge.write(withRecords(""), { lamport: Number.MAX_SAFE_INTEGER });
       expect(await two.ingest(bytes)).toMatchObject({ kind: "quarantined" });
@@ -79,7 +79,7 @@ describe("bounds", () => {
 });
 
 describe("values", () => {
-  test("[values] -0, numbers beyond doubles and lone surrogates fold as they are once they were stored", () =>
+  test("[CHANGE-2] -0, numbers beyond doubles and lone surrogates fold as they are once they were stored", () =>
     withForger(async ({ one, two, forge }) => {
       const ops = [
         `{"type":"$set","path":"t","value":[-0,-0.0,-1e-400,0,"\\ud800","\\ufffd",1e400,null]}`,
@@ -97,7 +97,7 @@ describe("values", () => {
       expect(row["n\ufffd"]).toBe(0);
     }));
 
-  test("[values] an id that is no well-formed text names no record", () =>
+  test("[CHANGE-3] an id that is no well-formed text names no record", () =>
     withForger(async ({ two, forge }) => {
       for (const id of ["\\ud800", "x\\udfff", "y".repeat(LIMITS.recordIdChars + 1)])
         for (const rest of [`"upsert":true,"ops":[]`, `"delete":true,"ops":[]`])
@@ -114,7 +114,7 @@ describe("size", () => {
   const sizeOf = async (device: Device, id: string) =>
     Buffer.byteLength((await device.rows()).find((text) => text.includes(`"id":"${id}"`)) ?? "");
 
-  test("[size] a record of 1 MiB takes no more, whatever is tried; what makes it smaller is taken", () =>
+  test("[CHANGE-3] a record of 1 MiB takes no more, whatever is tried; what makes it smaller is taken", () =>
     withForger(async ({ one, two, forge }) => {
       const part = JSON.stringify("x".repeat(200_000));
       const grow = Array.from({ length: 12 }, (_, i) => setOf("big", `f${i}`, part));
@@ -136,7 +136,7 @@ describe("size", () => {
       for (const { bytes } of two.changes()) await one.ingest(bytes);
     }));
 
-  test("[size] one's own write is refused alike, with the op and the reason", () =>
+  test("[CHANGE-3] one's own write is refused alike, with the op and the reason", () =>
     withForger(async ({ one }) => {
       const append = (path: string) =>
         one.space.engine.write((tx) => {
@@ -161,7 +161,7 @@ describe("size", () => {
       ]);
     }));
 
-  test("[size] traces count: a record near its bound keeps no more of them", () =>
+  test("[CHANGE-3] traces count: a record near its bound keeps no more of them", () =>
     withForger(async ({ two, forge }) => {
       const traceIds = Array.from({ length: LIMITS.traceIds }, (_, i) => `${i}`.padEnd(LIMITS.traceIdChars, "t"));
       const part = JSON.stringify("x".repeat(300_000));
@@ -178,7 +178,7 @@ describe("size", () => {
 });
 
 describe("creating", () => {
-  test("[create] is all or nothing: one refused op, and there is no record", () =>
+  test("[DATA-1] is all or nothing: one refused op, and there is no record", () =>
     withForger(async ({ one, two, forge }) => {
       const ops = `[{"type":"$set","path":"v","value":"x"},{"type":"$inc","path":"v","value":1}]`;
       for (const device of [one, two])
@@ -197,7 +197,7 @@ describe("creating", () => {
       ]);
     }));
 
-  test("[create] a record that two entries of a change name is made by the first that is whole", () =>
+  test("[DATA-1] a record that two entries of a change name is made by the first that is whole", () =>
     withForger(async ({ two, forge }) => {
       const bad = `{"id":"n","upsert":true,"ops":[{"type":"$inc","path":"v","value":"no"}]}`;
       await two.ingest(forge.write(withRecords(`${bad},${setOf("n", "v", '"yes"')}`)).bytes);
@@ -206,7 +206,7 @@ describe("creating", () => {
 });
 
 describe("deletions", () => {
-  test("[deletions] a derived object stays, whoever enters it into the log", () =>
+  test("[CHANGE-8] a derived object stays, whoever enters it into the log", () =>
     withDevices(async (devices) => {
       const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
       await one.write("a", "1");
@@ -225,7 +225,7 @@ describe("deletions", () => {
       expect(await one.values()).toEqual({ a: "1", b: "2" });
     }));
 
-  test("[bounds] a derived root with a long derivation is refused: nobody signs it, nobody pays for it", () =>
+  test("[CHANGE-3] a derived root with a long derivation is refused: nobody signs it, nobody pays for it", () =>
     withDevices(async (devices) => {
       const one = devices.open("one", devices.owner);
       await one.write("a", "1");
@@ -241,7 +241,7 @@ describe("what cannot be read", () => {
     ["under a key that nobody has", { keyId: new Uint8Array(16).fill(9) }],
   ] as const)
     for (const order of ["behind it", "before it"] as const)
-      test(`[unread] a change ${what}, whose stub one device got first, keeps nothing out elsewhere that comes ${order}`, () =>
+      test(`[CHANGE-7] a change ${what}, whose stub one device got first, keeps nothing out elsewhere that comes ${order}`, () =>
         withForger(async ({ one, two, forge }) => {
           const plain = bodyBytes(`{"dataset":"nobody's","records":[]}`);
           const { bytes } = forge.write(plain, over);
@@ -256,7 +256,7 @@ describe("what cannot be read", () => {
         }));
 });
 
-test("[erase] what was deleted is in no file of the space soon after, the log included", () =>
+test("[CHANGE-8] what was deleted is in no file of the space soon after, the log included", () =>
   withDevices(async (devices) => {
     const one = devices.open("one", devices.owner);
     await one.write("a", "a text that nobody is to find again");
@@ -282,7 +282,7 @@ describe("totality", () => {
   });
   afterAll(() => void Reflect.deleteProperty(ITEMS, "refuseOp"));
 
-  test("[total] a change at which a rule throws does nothing to that record, and is folded anew alike", () =>
+  test("[CHANGE-4] a change at which a rule throws does nothing to that record, and is folded anew alike", () =>
     withForger(async ({ one, two, forge }) => {
       await two.ingest(forge.write(withRecords(`${setOf("a", "w", '"before"')},${setOf("b", "v", '"b"')}`)).bytes);
       const trapped = forge.write(
@@ -298,7 +298,7 @@ describe("totality", () => {
       expect(await one.rows()).toEqual(await two.rows());
     }));
 
-  test("[total] a change at which a rule throws is passed over by views of the history, and its neighbours are not", () =>
+  test("[CHANGE-4] a change at which a rule throws is passed over by views of the history, and its neighbours are not", () =>
     withForger(async ({ two, forge }) => {
       const versions: string[] = [];
       const write = async (records: string) => {
@@ -330,7 +330,7 @@ describe("totality", () => {
       history.close();
     }));
 
-  test("[total] what throws outside the fold quarantines that change alone, among others of its batch", () =>
+  test("[CHANGE-4] what throws outside the fold quarantines that change alone, among others of its batch", () =>
     withDevices(async (devices) => {
       const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
       await one.write("a", "1");

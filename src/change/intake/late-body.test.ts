@@ -75,7 +75,7 @@ function follow(
 }
 
 describe("bodies that come late", () => {
-  test("[stub] one that is too large is refused, and holds up nothing", () =>
+  test("[CHANGE-3] one that is too large is refused, and holds up nothing", () =>
     withDevices(async (devices) => {
       const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
       await one.write("a", "1");
@@ -95,7 +95,7 @@ describe("bodies that come late", () => {
       expect((await takeIn(two.space, stubs)).kept).toEqual([false, true]);
     }));
 
-  test("[stub] of somebody who never was a member no bodies are kept, and nobody misses any", () =>
+  test("[CHANGE-6] of somebody who never was a member no bodies are kept, and nobody misses any", () =>
     withDevices(async (devices) => {
       const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
       await one.write("a", "1");
@@ -132,7 +132,7 @@ describe("bodies that come late", () => {
       expect(taken.kept.filter((kept) => !kept)).toHaveLength(1);
     }));
 
-  test("[stub] of this device's own change: nobody takes it for another's", () =>
+  test("[CHANGE-7] of this device's own change: nobody takes it for another's", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const account = createAccount();
@@ -156,7 +156,7 @@ describe("bodies that come late", () => {
       expect(taken.foreignOwn).toBe(false);
     }));
 
-  test("[stub] what waits for a key in an object that is deleted meanwhile is missed no more once that has come", () =>
+  test("[CHANGE-7] what waits for a key in an object that is deleted meanwhile is missed no more once that has come", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const account = createAccount();
@@ -189,7 +189,7 @@ describe("bodies that come late", () => {
     ["whole", 3],
     ["in part", 450],
   ] as const)
-    test(`[purge] an object that is back after it was purged ${name} lists in its history what can be read`, () =>
+    test(`[CHANGE-8] an object that is back after it was purged ${name} lists in its history what can be read`, () =>
       withDevices(async (devices) => {
         const owner = devices.open("owner", devices.owner);
         const account = createAccount();
@@ -229,7 +229,7 @@ describe("bodies that come late", () => {
         expect(listed(witness, id)).toEqual(listed(owner, id));
       }));
 
-  test("[purge] the bodies of an object that is back come in any order", () =>
+  test("[CHANGE-8] the bodies of an object that is back come in any order", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const account = createAccount();
@@ -262,7 +262,7 @@ describe("bodies that come late", () => {
       }
     }));
 
-  test("[purge] a stub that is given back is enough once the body was dropped here, and not before", () =>
+  test("[CHANGE-8] a stub that is given back is enough once the body was dropped here, and not before", () =>
     withDevices(async (devices) => {
       const one = devices.open("one", devices.owner);
       const id = await createObject(one);
@@ -273,7 +273,7 @@ describe("bodies that come late", () => {
       expect((await takeIn(one.space, stubs)).kept).toEqual([true, true, true]);
     }));
 
-  test("[purge] the log of deletions is not deleted by an entry that names it: whoever has that deletes on", () =>
+  test("[CHANGE-8] the log of deletions is not deleted by an entry that names it: whoever has that deletes on", () =>
     withDevices(async (devices) => {
       const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
       const id = await createObject(one);

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { until } from "../../../test/support/server/client.ts";
 import { withDevices } from "../../../test/support/worlds/acl-devices.ts";
 
-test("[parked] what an earlier version of the program could not read is tried when a space is opened", () =>
+test("[CHANGE-5] what an earlier version of the program could not read is tried when a space is opened", () =>
   withDevices(async (devices) => {
     const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
     await one.write("a", "1");

@@ -7,7 +7,7 @@ import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 
 setDefaultTimeout(60_000);
 
-test("[unpaid] a change that does not count is neither folded nor noted in any row; it takes effect when it comes to count, and not when it ceases to", () =>
+test("[CHANGE-6] a change that does not count is neither folded nor noted in any row; it takes effect when it comes to count, and not when it ceases to", () =>
   withDevices(async (devices) => {
     const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
     await one.write("a", "1");

@@ -4,6 +4,7 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { refusedAs, refusedPart, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import type { BlockRow } from "./block.ts";
@@ -40,6 +41,12 @@ interface EditorServiceDeps {
 
 /** A document or a text with more is planned before the write's turn. */
 const LONG_CHARS = 128 << 10;
+
+/** All blocks of a request are written in one turn of the loop, so that there are all of them or none (EDIT-8). */
+function refuseMany(blocks: number): void {
+  const limit = LIMITS.markdownBlocks;
+  if (blocks > limit) throw refusedAs("request.too_large", { limit }, refusal("markdown.blocks", { blocks, limit }));
+}
 
 type Planner = (blocks: readonly BlockRow[]) => Steps<DocumentPlan>;
 
@@ -88,6 +95,7 @@ export function createEditorService(deps: EditorServiceDeps) {
 
   function* prepare(blocks: readonly BlockRow[], planner: Planner): Steps<PreparedEdit> {
     const plan = yield* planner(blocks);
+    refuseMany(plan.inserts.length);
     yield;
     const { records, continuations } = documentWrite(plan, blocks, deps.random);
     yield;

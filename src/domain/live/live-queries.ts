@@ -7,6 +7,7 @@
  * given twice. A write costs one look at each path that guards windows of its collection, plus the windows found.
  */
 import type { Log } from "../../base/log.ts";
+import { createLoopBudget } from "../../base/loop-budget.ts";
 import type { CommitBatch, TouchedRecord } from "../../change/fold/commit-batch.ts";
 import { DELETIONS_DATASET } from "../../change/fold/deletion-log.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
@@ -49,9 +50,11 @@ export interface ReadTimes {
   readonly windowMs: number;
   /** For all windows that one commit has made short. */
   readonly commitMs: number;
+  /** For all windows that are asked for together; those that find it spent wait for the next turn of the loop. */
+  readonly turnMs: number;
 }
 
-const READ_TIMES: ReadTimes = { windowMs: 10, commitMs: 20 };
+const READ_TIMES: ReadTimes = { windowMs: 10, commitMs: 20, turnMs: 10 };
 export interface LiveQueriesDeps {
   readonly engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf" | "onCommit">;
   readonly readers: Pick<ReaderPool, "run">;
@@ -95,7 +98,8 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   let closed = false;
   const snapshots = createSnapshots();
   const refills = createRefills({ maxMs: readTimes.windowMs, finish, inform, failed: endFailed });
-  const whenWhole = createWholeWindows({ readMs: readTimes.windowMs, open, drop, refills, snapshots });
+  const budget = createLoopBudget(readTimes.turnMs);
+  const whenWhole = createWholeWindows({ readMs: readTimes.windowMs, open, drop, refills, snapshots, budget });
 
   const stopListening = engine.onCommit(onCommit);
 

@@ -1,6 +1,6 @@
 /** Windows that are read or counted aside, refilled, moved by late changes, or fail. */
 import { expect, test } from "bun:test";
-import { ALWAYS_ASIDE, DATASET, watch } from "../../../test/support/worlds/live-space.ts";
+import { ALWAYS_ASIDE, DATASET, NEVER_ASIDE, watch } from "../../../test/support/worlds/live-space.ts";
 import { nextTurn, summary, useLiveSpaces } from "../../../test/support/worlds/live-spaces.ts";
 
 const { openSpace, withRecords } = useLiveSpaces();
@@ -130,7 +130,7 @@ test("[QUERY-4] a total that takes too long to count is counted aside, and again
   await nextTurn();
   space.hold(false);
   space.hold(true);
-  await Bun.sleep(1);
+  while (space.heldReads === 0) await nextTurn();
   expect(space.heldReads).toBe(1);
   await space.put("r0000", { n: 3 });
   space.hold(false);
@@ -177,4 +177,24 @@ test("[LIVE-2] a window without a limit that takes too long to read is read asid
   await space.put("new", { n: 10_000 });
   const [watcher] = await Promise.all(opening);
   expect(summary(watcher!.take())).toEqual([{ added: ["new"], removed: [{ id: 'the "last"', reason: "displaced" }] }]);
+});
+
+test("[LIVE-8] windows that are asked for together wait for a turn of the loop whose time is not spent, so that others go on in between", async () => {
+  const space = await withRecords(200, { readTimes: { ...NEVER_ASIDE, turnMs: 0 } });
+  const asked = 20;
+  let turns = 0;
+  let isOver = false;
+  const tick = (): void => {
+    turns++;
+    if (!isOver) setImmediate(tick);
+  };
+  setImmediate(tick);
+  const watchers = await Promise.all(
+    Array.from({ length: asked }, (_, n) => watch(space, { filter: { n: { $gte: n } }, sort: ["n"], limit: 5 })),
+  );
+  isOver = true;
+  expect(watchers.map((watcher) => watcher.ids()[0])).toEqual(
+    Array.from({ length: asked }, (_, n) => `r${String(n).padStart(4, "0")}`),
+  );
+  expect(turns).toBeGreaterThanOrEqual(asked - 1);
 });

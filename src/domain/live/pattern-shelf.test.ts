@@ -20,7 +20,7 @@ function found<W>(shelf: PatternShelf<W>, value: string): W[] {
   return [...windows];
 }
 
-test("[live] a value is tried once by each pattern, however many windows share it", () => {
+test("a value is tried once by each pattern, however many windows share it", () => {
   const tries: string[] = [];
   const shelf = new PatternShelf<number>();
   for (const window of [1, 2]) shelf.add(counted("[a]b?", tries), window);
@@ -33,7 +33,7 @@ test("[live] a value is tried once by each pattern, however many windows share i
   expect(found(shelf, "c")).toEqual([3]);
 });
 
-test("[live] the same text with other options is another pattern", () => {
+test("the same text with other options is another pattern", () => {
   const shelf = new PatternShelf<number>();
   shelf.add(RE2JS.compile("[a]"), 1);
   shelf.add(RE2JS.compile("[a]", RE2JS.CASE_INSENSITIVE), 2);
@@ -41,7 +41,7 @@ test("[live] the same text with other options is another pattern", () => {
   expect(shelf.size).toBe(2);
 });
 
-test("[live] whatever is added and removed, those windows are found whose pattern matches", () => {
+test("whatever is added and removed, those windows are found whose pattern matches", () => {
   const rng = createRng(7);
   const shelf = new PatternShelf<number>();
   const patterns = ["[ab]", "a|b", "c+", "[c]d?", "^.$", "e", "[x]"].map((text) => RE2JS.compile(text));

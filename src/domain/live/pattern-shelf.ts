@@ -1,5 +1,6 @@
 import type { RE2JS } from "re2js";
 import { createWeightedCache } from "../../base/weighted-cache.ts";
+import { regexSteps } from "../../query/filter/regex-steps.ts";
 
 /** The windows that ask for one pattern. */
 interface Slot<W> {
@@ -21,7 +22,7 @@ const VALUE_COST = 64;
 const MATCH_COST = 8;
 
 const mayMatch = (pattern: RE2JS, value: string): boolean =>
-  pattern.programSize() * value.length > MOST_STEPS || pattern.test(value);
+  regexSteps(pattern, value.length) > MOST_STEPS || pattern.test(value);
 
 const keyOf = (pattern: RE2JS): string => `${pattern.flags()} ${pattern.pattern()}`;
 

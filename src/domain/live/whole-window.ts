@@ -1,3 +1,4 @@
+import type { LoopBudget } from "../../base/loop-budget.ts";
 import type { LiveRequest, LiveSnapshot } from "./live-request.ts";
 import type { WatchedWindow } from "./watched-collection.ts";
 import type { Refills } from "./window-refill.ts";
@@ -14,18 +15,22 @@ interface WholeWindowDeps {
   drop(watched: WatchedWindow): void;
   refills: Pick<Refills, "aside" | "now">;
   snapshots: Pick<Snapshots, "of">;
+  /** Of all windows that are asked for. */
+  budget: LoopBudget;
 }
 
-export function createWholeWindows({ readMs, open, drop, refills, snapshots }: WholeWindowDeps) {
+export function createWholeWindows({ readMs, open, drop, refills, snapshots, budget }: WholeWindowDeps) {
   /**
    * Opens the window, waits until it is complete, and calls `register` with its snapshot at that very moment. While a reader
-   * reads, others may write, or the window may end: it then begins again.
+   * reads, others may write, or the window may end: it then begins again. However many requests come together, others are
+   * answered in between (LIVE-8).
    */
   return async <T>(
     request: LiveRequest,
     includeTotal: boolean,
     register: (watched: WatchedWindow, snapshot: LiveSnapshot) => T,
   ): Promise<T> => {
+    while (budget.isSpent()) await budget.nextTurn();
     let counted: { watched: WatchedWindow; stamp: number; total: number | undefined } | undefined;
     for (let attempt = 1; ; attempt++) {
       const watched = open(request);

@@ -6,6 +6,7 @@ import { pushdownOf } from "../../query/aggregate/aggregate-plan.ts";
 import { type AggregateResult, parseAggregateLimits, runAggregate } from "../../query/aggregate/aggregate-run.ts";
 import type { AggregateLimits, Pipeline } from "../../query/aggregate/aggregate-types.ts";
 import { pathsWantedByPipeline } from "../../query/aggregate/wanted-paths.ts";
+import type { Packed } from "../../query/readers/reader-job.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { NO_ROWS, rowsOf } from "../../query/rows/row-source.ts";
 import type { SchemaPort } from "../type/port.ts";
@@ -49,7 +50,7 @@ export function createRecordAggregates(deps: {
 
   return {
     /**
-     * `POST …/aggregate`. Runs on a reader unless the collection is tiny. Faults are aggregate.bad_pipeline,
+     * `POST …/aggregate`. Runs on a reader unless the collection is tiny; its records are packed then. Faults are aggregate.bad_pipeline,
      * aggregate.limit_exceeded, filter.invalid, filter.too_complex, request.schema; server.unavailable when `signal`
      * aborts, request.too_large for records that are longer than `mostChars` together.
      */
@@ -57,7 +58,7 @@ export function createRecordAggregates(deps: {
       source: QuerySource,
       body: AggregateBody,
       { signal, mostChars }: ReadOptions = {},
-    ): Promise<AggregateResult> {
+    ): Promise<AggregateResult | Packed<AggregateResult>> {
       const { pipeline, limits, live, rowSource } = prepare(source, body);
       const { dataset, collectionId } = source;
       let reader = false;
@@ -68,7 +69,7 @@ export function createRecordAggregates(deps: {
             : undefined;
         reader = tried === undefined;
         const job = { kind: "aggregate", source: rowSource, pipeline: body.pipeline, limits, mostChars } as const;
-        return tried ?? readers.run(path, job, signal);
+        return tried ?? readers.run(path, { kind: "packed", of: job }, signal);
       });
       if (log.enabled("debug")) log.debug("aggregate", { dataset, ...result.stats, reader });
       if (collectionId !== undefined) {

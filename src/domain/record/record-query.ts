@@ -7,6 +7,7 @@ import { pathsWantedByQuery } from "../../query/aggregate/wanted-paths.ts";
 import { parseFilter } from "../../query/filter/filter-parse.ts";
 import { isMatchAll } from "../../query/filter/filter-types.ts";
 import { planText } from "../../query/plan/plan-text.ts";
+import type { Packed, QueryJob } from "../../query/readers/reader-job.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { rowsOf } from "../../query/rows/row-source.ts";
 import { isQuickRead } from "../../query/run/quick-read.ts";
@@ -18,7 +19,9 @@ import type { IndexAdvisor } from "./index-advisor.ts";
 import { onTheSpot } from "./on-the-spot.ts";
 import type { QuerySource } from "./port.ts";
 
-type Rest<F> = F extends (first: never, ...rest: infer R) => unknown ? R : never;
+type AnyResult = QueryResult | Packed<QueryResult>;
+/** Runs a query on a reader. */
+type Aside<R> = (job: QueryJob, signal?: AbortSignal) => Promise<R>;
 
 /** The part of a query body that says what is wanted, in the caller's terms. */
 export interface QueryBody {
@@ -74,13 +77,14 @@ export function createRecordQueries(deps: {
   };
 
   /** Reads on the server's event loop if that is quick; on a reader if it is not, or proves not to be. */
-  const read = async (
+  const read = async <R extends AnyResult>(
     collectionId: number,
     dataset: string,
     body: QueryBody,
     request: QueryRequest,
+    aside: Aside<R>,
     signal?: AbortSignal,
-  ) => {
+  ): Promise<QueryResult | R> => {
     const source = rowsOf(collectionId, queryIndexes.inUse(collectionId));
     const plan = planRequest(db, source, request);
     const quick = isQuickRead(plan, request, rows.liveCount(collectionId))
@@ -88,13 +92,8 @@ export function createRecordQueries(deps: {
       : undefined;
     const { filter, sort, limit, offset } = body;
     const { includeTotal = false, mostChars } = request;
-    const result =
-      quick ??
-      (await readers.run(
-        path,
-        { kind: "query", source, filter, sort, limit, offset, includeTotal, mostChars },
-        signal,
-      ));
+    const job = { kind: "query", source, filter, sort, limit, offset, includeTotal, mostChars } as const;
+    const result = quick ?? (await aside(job, signal));
     if (log.enabled("debug"))
       log.debug("query", { dataset, ...result.stats, reader: quick === undefined, plan: planText(plan) });
     advisor?.observe({
@@ -108,9 +107,32 @@ export function createRecordQueries(deps: {
     return result;
   };
 
-  /** The same again where a row was damaged and is repaired now. */
-  const readSoundly = (collectionId: number, ...rest: Rest<typeof read>) =>
-    rows.soundlyLater(collectionId, () => read(collectionId, ...rest));
+  /** Answers a body's window; a row that was damaged is repaired, and then it is read again. */
+  const answer = async <R extends AnyResult>(
+    { collectionId, dataset }: QuerySource,
+    body: QueryBody,
+    { signal, mostChars }: ReadOptions,
+    aside: Aside<R>,
+  ): Promise<QueryResult | R> => {
+    const request = { ...parseQuery(body, schema, dataset), mostChars };
+    const live = collectionId === undefined ? 0 : rows.liveCount(collectionId);
+    if (collectionId === undefined || live === 0) {
+      return {
+        records: [],
+        ...(request.includeTotal ? { total: 0, hasNext: false } : {}),
+        stats: { candidates: 0, matches: 0, ms: 0 },
+      };
+    }
+    const soundly = (asked: QueryRequest) =>
+      rows.soundlyLater(collectionId, () => read(collectionId, dataset, body, asked, aside, signal));
+    if (!request.includeTotal || !isMatchAll(request.filter)) return soundly(request);
+    // Everything matches, and the store keeps the count of the collection.
+    const result = await soundly({ ...request, includeTotal: false });
+    const offset = Math.max(0, body.offset ?? 0);
+    const { records } = result;
+    const count = "pieces" in records ? records.count : records.length;
+    return { ...result, total: live, hasNext: offset + count < live };
+  };
 
   return {
     sourceOf,
@@ -121,23 +143,15 @@ export function createRecordQueries(deps: {
      * `POST …/query`: parses the body and answers its window. Ends with server.unavailable when `signal` aborts, with
      * request.too_large for records that are longer than `mostChars` together.
      */
-    async query(source: QuerySource, body: QueryBody, { signal, mostChars }: ReadOptions = {}): Promise<QueryResult> {
-      const request = { ...parseQuery(body, schema, source.dataset), mostChars };
-      const live = source.collectionId === undefined ? 0 : rows.liveCount(source.collectionId);
-      if (source.collectionId === undefined || live === 0) {
-        return {
-          records: [],
-          ...(request.includeTotal ? { total: 0, hasNext: false } : {}),
-          stats: { candidates: 0, matches: 0, ms: 0 },
-        };
-      }
-      const { collectionId, dataset } = source;
-      if (!request.includeTotal || !isMatchAll(request.filter))
-        return readSoundly(collectionId, dataset, body, request, signal);
-      // Everything matches, and the store keeps the count of the collection.
-      const result = await readSoundly(collectionId, dataset, body, { ...request, includeTotal: false }, signal);
-      const offset = Math.max(0, body.offset ?? 0);
-      return { ...result, total: live, hasNext: offset + result.records.length < live };
-    },
+    query: (source: QuerySource, body: QueryBody, options: ReadOptions = {}): Promise<QueryResult> =>
+      answer(source, body, options, (job, signal) => readers.run(path, job, signal)),
+
+    /** The same for whoever only sends the records on: those that a reader found are packed. */
+    queryToSend: (
+      source: QuerySource,
+      body: QueryBody,
+      options: ReadOptions = {},
+    ): Promise<QueryResult | Packed<QueryResult>> =>
+      answer(source, body, options, (job, signal) => readers.run(path, { kind: "packed", of: job }, signal)),
   };
 }

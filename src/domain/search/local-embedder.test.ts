@@ -29,7 +29,7 @@ skipUnlessGiven(hasModels && process.platform === "linux", NO_MODELS)(
       for (;;) {
         const [pid] = childrenOf(process.pid, "__embed");
         if (pid !== undefined) return pid;
-        await Bun.sleep(1);
+        await Bun.sleep(0);
       }
     };
     const failureOf = (embedding: Promise<unknown>): Promise<unknown> =>

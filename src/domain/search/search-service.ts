@@ -3,8 +3,7 @@ import { join } from "node:path";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
-import { refusedAs, svcError } from "../../protocol/errors.ts";
-import { refusal } from "../../protocol/refusals.ts";
+import { svcError } from "../../protocol/errors.ts";
 import {
   DEFAULT_DATA_CHARS,
   DEFAULT_HITS,
@@ -29,6 +28,7 @@ import type { LongWork, StartLongWork } from "../process/port.ts";
 import { createEmbedLoop } from "./embed-loop.ts";
 import type { Embedder } from "./embedder.ts";
 import type { SearchableSpace } from "./port.ts";
+import { createSearchTurns } from "./search-turns.ts";
 
 /** Writes that follow each other closely are indexed together (SEARCH-1). */
 const DEBOUNCE_MS = 250;
@@ -36,6 +36,8 @@ const DEBOUNCE_MS = 250;
 const CHILD_IDLE_MS = 30_000;
 /** A longer query is searched by words alone: people wait for it, and a single vector would have to stand for it. */
 const MOST_MEANT = 1_000;
+/** How often a request is asked again whose process was lost. */
+const MOST_LOSSES = 4;
 /** The log of rows is shortened when so much of it was followed. */
 const TRIM_FROM = 5_000;
 
@@ -91,6 +93,12 @@ export function createSearchService(deps: SearchDeps): SearchService {
       for (const spaceId of busy) committed(spaceId);
     },
   });
+  const turns = createSearchTurns({
+    ask: (request) => child.ask(request),
+    kill: () => child.kill(),
+    isStopped: () => stopped,
+    log,
+  });
   /** Spaces whose indexes are not known to be in step. */
   const busy = new Set<SpaceId>();
   const embedder = enabled ? deps.embedder(() => embedding?.resume()) : undefined;
@@ -120,6 +128,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
 
   function onReport(report: IndexReport): void {
     if (report.kind === "progress") showProgress(report);
+    else if (report.kind === "searching") turns.begun(report.spaceId);
     else void trim(report.spaceId as SpaceId, report.cursor);
   }
 
@@ -181,12 +190,22 @@ export function createSearchService(deps: SearchDeps): SearchService {
     timers.set(spaceId, timer);
   };
 
+  /** Asks what may be asked more than once: a search that is ended takes the process away from others (SEARCH-7). */
+  const askAgain = async <T>(request: IndexRequest): Promise<T> => {
+    for (let losses = 0; ; losses++)
+      try {
+        return await child.ask<T>(request);
+      } catch (error) {
+        if (!(error instanceof ChildLost) || stopped || losses === MOST_LOSSES) throw error;
+      }
+  };
+
   /** Removes files of spaces that are no longer here, left from before a crash. */
   const dropStrangers = async (active: ReadonlySet<string>): Promise<void> => {
     for (const name of readdirSync(deps.directory)) {
       const spaceId = name.endsWith(".db") ? name.slice(0, -3) : undefined;
       if (spaceId === undefined || active.has(spaceId) || stopped) continue;
-      await child.ask({ kind: "drop", place: placeOf(spaceId as SpaceId) });
+      await askAgain({ kind: "drop", place: placeOf(spaceId as SpaceId) });
     }
   };
 
@@ -197,23 +216,9 @@ export function createSearchService(deps: SearchDeps): SearchService {
     for (const spaceId of ids) {
       if (stopped) return;
       await behind(spaceId, async () => {
-        const state = await child.ask<IndexState>({ kind: "isCurrent", place: placeOf(spaceId) });
+        const state = await askAgain<IndexState>({ kind: "isCurrent", place: placeOf(spaceId) });
         if (!state.isCurrent) await follow(spaceId);
         else if (state.lacksVectors) embedding?.wake(spaceId);
-      });
-    }
-  };
-
-  /** A child that died during a search is not the search's fault, so the request is sent once more. */
-  const askTwice = async (request: IndexRequest): Promise<IndexAnswer> => {
-    try {
-      return await child.ask<IndexAnswer>(request);
-    } catch (error) {
-      if (!(error instanceof ChildLost) || stopped) throw error;
-      return child.ask<IndexAnswer>(request).catch((again: unknown) => {
-        throw again instanceof ChildLost
-          ? refusedAs("server.unavailable", undefined, refusal("search.lost_twice"))
-          : again;
       });
     }
   };
@@ -261,7 +266,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     },
     async check(spaceId) {
       if (!enabled || stopped || !deps.activeIds().includes(spaceId)) return;
-      const isMadeAnew = await child.ask<boolean>({ kind: "check", place: placeOf(spaceId) });
+      const isMadeAnew = await askAgain<boolean>({ kind: "check", place: placeOf(spaceId) });
       if (isMadeAnew) await follow(spaceId);
     },
     committed,
@@ -270,7 +275,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       timers.delete(spaceId);
       trimmed.delete(spaceId);
       embedding?.forget(spaceId);
-      if (enabled && !stopped) void behind(spaceId, () => child.ask({ kind: "drop", place: placeOf(spaceId) }));
+      if (enabled && !stopped) void behind(spaceId, () => askAgain({ kind: "drop", place: placeOf(spaceId) }));
     },
     async search(spaceId, body) {
       const mode = modeOf(body.mode);
@@ -279,7 +284,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       const space = await deps.open(spaceId);
       if (!enabled) throw svcError("index.disabled");
       const meaning = mode === "fts" ? undefined : await meaningOf(body.query, mode);
-      const request: IndexRequest = {
+      const request: Extract<IndexRequest, { kind: "search" }> = {
         kind: "search",
         place: placeOf(spaceId),
         config: readSearchConfig(space.types),
@@ -297,7 +302,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
         },
         side: meaning?.side,
       };
-      const answer = await askTwice(request);
+      const answer = await turns.run(request);
       if (answer.unsupported === undefined) {
         // Vectors of another model were dropped, or there are texts that wait: nobody else may have noticed.
         if (answer.incomplete && meaning?.side) embedding?.wake(spaceId);
@@ -311,7 +316,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
         query: { ...request.query, mode: "fts" as const, vector: undefined },
         side: undefined,
       };
-      return replyOf(await askTwice(words), "fts", "unavailable");
+      return replyOf(await turns.run(words), "fts", "unavailable");
     },
   };
 }

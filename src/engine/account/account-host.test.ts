@@ -130,7 +130,7 @@ test("[ACC-3] faults of each mode", async () => {
   expect(await host.listAccounts()).toEqual([...ids].sort().map((id) => ({ id })));
 });
 
-test("[auth.mnemonic_mismatch] a wallet on disk that is another's is left alone", async () => {
+test("[ACC-3] a wallet on disk that is another's is left alone", async () => {
   const { root, ids } = await rootWith("flat");
   const wanted = (await createWallet({ mnemonic: ZERO, machineId: "m" })).accountId;
   mkdirSync(join(root, wanted));

@@ -5,6 +5,7 @@ import type { CallError } from "../../sandbox/program-protocol.ts";
 type RuntimeCode =
   | "host.unknown_call"
   | "host.reply_too_large"
+  | "host.written_too_much"
   | "host.run_over"
   | "http.forbidden"
   | "http.failed"

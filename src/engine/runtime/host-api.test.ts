@@ -24,7 +24,11 @@ function createWorld() {
   const over = new AbortController();
   const host = createHostApi({ api, llm: unused, http: unused, agentSpaceId: "home" });
   const context = { agentName: "test", dry: false, signal: over.signal, onMessage: () => {} };
-  return { asked, over, call: (name: string, input: JsonObject) => host(name, input, context) };
+  return {
+    asked,
+    over,
+    call: (name: string, input: JsonObject, dry = false) => host(name, input, { ...context, dry }),
+  };
 }
 
 test("[AGENT-9] a run's searches go one after the other, and none begins when it is over", async () => {
@@ -69,3 +73,28 @@ test("[AGENT-9] a program gets no longer reply than it can take, and its pipelin
     await answered;
   }
 });
+
+for (const dry of [false, true])
+  test(`[AGENT-9] what a ${dry ? "dry run would write" : "run writes"} is counted over all its calls, and refused beyond its bound; it goes on reading`, async () => {
+    const { asked, call } = createWorld();
+    const record = { id: "r", ops: [{ type: "$set", path: "text", value: "x".repeat((1 << 20) - 1_000) }] };
+    const body = { objectId: "o", dataset: "d", records: [record] };
+    const most = Math.floor(PROGRAM_LIMITS.writtenBytes / JSON.stringify(body).length);
+    for (let n = 0; n < most; n++) {
+      const written = call(n % 2 === 0 ? "svc.modify" : "svc.upsert", body, dry);
+      asked.pop()?.answer();
+      await written;
+    }
+    const refused = await call("svc.modify", body, dry).then(
+      () => undefined,
+      (error: CallFailure) => error.error,
+    );
+    expect(refused).toMatchObject({
+      code: "host.written_too_much",
+      details: { limitBytes: PROGRAM_LIMITS.writtenBytes },
+    });
+    expect(asked).toEqual([]);
+    const read = call("svc.get", { objectId: "o" }, dry);
+    asked.pop()!.answer();
+    expect(await read).toEqual({ output: { records: [] } });
+  });

@@ -35,7 +35,7 @@ export type HostApi = (name: string, input: Json, context: HostCallContext) => P
 
 /**
  * The host API of programs. Each function takes one object: the body of the corresponding HTTP endpoint together with the ids in
- * its path. It returns that endpoint's reply. Failures are CallFailure.
+ * its path. It returns that endpoint's reply. Failures are CallFailure. The API is one run's: what that writes is counted here.
  */
 export function createHostApi(deps: HostApiDeps): HostApi {
   const { api, agentSpaceId } = deps;
@@ -56,9 +56,19 @@ export function createHostApi(deps: HostApiDeps): HostApi {
       if (signal.aborted) throw new CallFailure("host.run_over", "the run is over");
       return read("POST", path, without(input, "spaceId"), signal);
     });
-  /** A dry run reports what it would have written and writes nothing. */
-  const write = async (context: HostCallContext, method: string, path: string, body: JsonObject): Promise<HostReply> =>
-    context.dry ? { output: dryReply(body) } : read(method, path, body);
+  let writtenBytes = 0;
+  /** A dry run reports what it would have written, is refused what would be, and writes nothing. */
+  const write = async (
+    context: HostCallContext,
+    method: string,
+    path: string,
+    body: JsonObject,
+  ): Promise<HostReply> => {
+    const bytes = Buffer.byteLength(JSON.stringify(body));
+    if (writtenBytes + bytes > PROGRAM_LIMITS.writtenBytes) throw writtenTooMuch();
+    writtenBytes += bytes;
+    return context.dry ? { output: dryReply(body) } : read(method, path, body);
+  };
 
   const calls: Record<string, Call> = {
     "svc.query": async (input, context) =>
@@ -119,6 +129,12 @@ export function createHostApi(deps: HostApiDeps): HostApi {
     if (!isJsonObject(input)) throw new CallFailure("request.schema", `${name} takes one object`);
     return call(input, context);
   };
+}
+
+function writtenTooMuch(): CallFailure {
+  const limitBytes = PROGRAM_LIMITS.writtenBytes;
+  const reason = `a run writes up to ${limitBytes >> 20} MiB: write less, or go on in another run`;
+  return new CallFailure("host.written_too_much", reason, { limitBytes });
 }
 
 /** What a pipeline of a program may hold: no more than what is held for others by default. Other types are refused later. */

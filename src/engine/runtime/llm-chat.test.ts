@@ -97,11 +97,13 @@ describe("an endpoint's answers", () => {
 
   test("one that hangs, one that redirects, and one that talks nonsense", async () => {
     const { ask } = await chatWith();
+    const givenUp = Promise.withResolvers<void>();
     model.answer(async () => {
-      await Bun.sleep(1500);
+      await givenUp.promise;
       return { text: "late" };
     });
     expect(await failure(ask())).toBe("llm.unavailable");
+    givenUp.resolve();
     model.answer(() => Response.redirect("http://127.0.0.1:1/", 302));
     expect(await failure(ask())).toBe("llm.unavailable");
     for (const garbage of [

@@ -52,7 +52,7 @@ export const objectRoutes: Route[] = [
       refuseTarget(body);
       const { queries } = await engine.space(params.spaceId);
       return queryReply(
-        await queries.query(queries.objectsSource(), body, { signal, mostChars: recordCharsFor(request) }),
+        await queries.queryToSend(queries.objectsSource(), body, { signal, mostChars: recordCharsFor(request) }),
       );
     },
   }),

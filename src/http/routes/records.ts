@@ -43,7 +43,7 @@ export const recordRoutes: Route[] = [
     handler: async ({ engine, params, body, signal, request }) => {
       const { queries } = await engine.space(params.spaceId);
       const source = queries.sourceOf(body.objectId, body.dataset);
-      return queryReply(await queries.query(source, body, { signal, mostChars: recordCharsFor(request) }));
+      return queryReply(await queries.queryToSend(source, body, { signal, mostChars: recordCharsFor(request) }));
     },
   }),
   route({

@@ -4,10 +4,11 @@ import { compilePathTest, isSubdocument, type ValueTest } from "../value/field-p
 import { instantOf } from "../value/instant.ts";
 import { compareValues, equalValues, TYPE_CLASS, typeClassOf } from "../value/value-order.ts";
 import type { ComparisonOperator, Condition, Filter, TypeName } from "./filter-types.ts";
+import { regexStepCount } from "./regex-steps.ts";
 
 type Matcher = (value: Json) => boolean;
 
-/** About how long a step of the matcher takes: one instruction of a pattern on one character. */
+/** About how long a step of the matcher takes: one character that a pattern has seen the like of (regex-steps.ts). */
 export const STEP_NS = 10;
 
 /**
@@ -81,10 +82,10 @@ function compileCondition(condition: Condition, spend: Spend): ValueTest {
       return compileMod(condition.divisor, condition.remainder);
     case "regex": {
       const { regex } = condition;
-      const stepsPerChar = regex.programSize();
+      const stepsOn = regexStepCount(regex);
       return (value) => {
         if (typeof value !== "string") return false;
-        spend(stepsPerChar * value.length);
+        spend(stepsOn(value.length));
         return regex.test(value);
       };
     }

@@ -1,3 +1,4 @@
+import type { PackedRecords } from "../../protocol/packed-records.ts";
 import type { AggregateResult } from "../aggregate/aggregate-run.ts";
 import type { AggregateLimits } from "../aggregate/aggregate-types.ts";
 import type { RowSource } from "../rows/row-source.ts";
@@ -23,6 +24,12 @@ interface AggregateJob {
   readonly pipeline: unknown;
   readonly limits: AggregateLimits;
   readonly mostChars?: number | undefined;
+}
+
+/** One of the above, whose records are sent on as they are. */
+interface PackedJob<J extends QueryJob | AggregateJob = QueryJob | AggregateJob> {
+  readonly kind: "packed";
+  readonly of: J;
 }
 
 /** Asks how a pipeline would run. */
@@ -57,20 +64,34 @@ interface SearchJob {
   readonly statements: readonly string[];
 }
 
-export type ReaderJob = QueryJob | AggregateJob | ExplainJob | KeyOrderJob | TableCheckJob | CountCheckJob | SearchJob;
+export type ReaderJob =
+  | QueryJob
+  | AggregateJob
+  | PackedJob
+  | ExplainJob
+  | KeyOrderJob
+  | TableCheckJob
+  | CountCheckJob
+  | SearchJob;
+
+/** A result with its records packed. */
+export type Packed<R extends QueryResult | AggregateResult> = Omit<R, "records"> & { readonly records: PackedRecords };
+
 export type ReaderResult<J extends ReaderJob> = J extends QueryJob
   ? QueryResult
   : J extends AggregateJob
     ? AggregateResult
-    : J extends ExplainJob
-      ? string
-      : J extends TableCheckJob
-        ? string[]
-        : J extends CountCheckJob
-          ? Miscounts
-          : J extends SearchJob
-            ? Record<string, unknown>[][]
-            : Float64Array;
+    : J extends PackedJob<infer K>
+      ? Packed<K extends QueryJob ? QueryResult : AggregateResult>
+      : J extends ExplainJob
+        ? string
+        : J extends TableCheckJob
+          ? string[]
+          : J extends CountCheckJob
+            ? Miscounts
+            : J extends SearchJob
+              ? Record<string, unknown>[][]
+              : Float64Array;
 
 /** Sent to the worker. `stop` is one shared Int32: any value but 0 asks the job to end. */
 export interface ReaderRequest {

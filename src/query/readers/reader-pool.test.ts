@@ -37,6 +37,24 @@ test("[INDEX-5] an aggregate runs on a reader, and its faults come back as they 
   expect(await faultOf(large)).toMatchObject({ code: "aggregate.limit_exceeded", details: { limit: "group" } });
 });
 
+test("[INDEX-5] [API-18] records of a query or a pipeline may come packed, and are the same", async () => {
+  const many = join(folder, "many.db");
+  const rows = Array.from({ length: 3_000 }, (_, i) => ({ id: `r${i}`, s: `é${"x".repeat(200)}${i}` }));
+  await Bun.write(many, createRowsTable(rows).serialize());
+  const asked = { source: rowsOf(COLLECTION_ID), filter: { id: { $ne: "r7" } }, sort: ["-s"], includeTotal: true };
+  const query = { kind: "query", ...asked } as const;
+  const plain = await readers.run(many, query);
+  const { records, ...more } = await readers.run(many, { kind: "packed", of: query });
+  expect([records.count, more.total, more.hasNext]).toEqual([2_999, 2_999, false]);
+  expect(records.pieces.length).toBeGreaterThan(1);
+  expect(Buffer.concat(records.pieces).toString() === plain.records.join(",")).toBe(true);
+  const pipeline = await readers.run(many, {
+    kind: "packed",
+    of: job([{ $match: { id: "r7" } }, { $project: { id: 1 } }]),
+  });
+  expect(pipeline.records.pieces.map((piece) => Buffer.from(piece).toString())).toEqual(['{"id":"r7"}']);
+});
+
 test("[INDEX-5] an aggregate ends when its client goes away, and its reader takes the next job", async () => {
   const client = new AbortController();
   // A thousand million documents: it would not end by itself.

@@ -19,7 +19,7 @@ export interface ReaderPoolOptions {
 const DEFAULTS: ReaderPoolOptions = { size: 2, deadlineMs: 60_000, graceMs: 1_000, idleMs: 30_000 };
 
 /** What reads documents one by one can be ended at any of them; the others are passes of SQLite over a whole table. */
-const OF_DOCUMENTS: ReadonlySet<ReaderJob["kind"]> = new Set(["query", "aggregate", "explain"]);
+const OF_DOCUMENTS: ReadonlySet<ReaderJob["kind"]> = new Set(["query", "packed", "aggregate", "explain"]);
 
 /** Threads for reads that may take long. They start when first needed and end when unused. */
 export interface ReaderPool {

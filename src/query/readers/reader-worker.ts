@@ -2,19 +2,20 @@
 import { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { SvcError } from "../../protocol/errors.ts";
+import { packRecords } from "../../protocol/packed-records.ts";
 import { DamagedRowError, storageFault } from "../../protocol/storage-fault.ts";
 import { explainAggregate } from "../aggregate/aggregate-explain.ts";
 import { parsePipeline } from "../aggregate/aggregate-parse.ts";
-import { runAggregate } from "../aggregate/aggregate-run.ts";
+import { type AggregateResult, runAggregate } from "../aggregate/aggregate-run.ts";
 import { parseFilter } from "../filter/filter-parse.ts";
 import { rowsInKeyOrder } from "../plan/key-order.ts";
 import { NO_ROWS, rowsOf } from "../rows/row-source.ts";
 import { closeWithStatements } from "../rows/statement-cache.ts";
-import { runQuery } from "../run/run-query.ts";
+import { type QueryResult, runQuery } from "../run/run-query.ts";
 import { inSnapshot } from "../run/snapshot.ts";
 import { parseSort } from "../value/sort.ts";
 import { faultsOfTable, miscountsIn } from "./integrity.ts";
-import type { ReaderJob, ReaderReply, ReaderRequest } from "./reader-job.ts";
+import type { Packed, ReaderJob, ReaderReply, ReaderRequest } from "./reader-job.ts";
 
 declare const self: Worker;
 
@@ -48,7 +49,7 @@ function closeAt(path: string): void {
   open.delete(path);
 }
 
-function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
+function run(db: Database, job: Exclude<ReaderJob, { kind: "packed" }>, shouldStop: () => boolean): unknown {
   if (job.kind === "keyOrder") return rowsInKeyOrder(db, job.collectionId, job.path);
   if (job.kind === "tableCheck") return faultsOfTable(db, job.table);
   if (job.kind === "countCheck") return inSnapshot(db, () => miscountsIn(db));
@@ -75,12 +76,24 @@ function run(db: Database, job: ReaderJob, shouldStop: () => boolean): unknown {
   });
 }
 
+/** Packs the records of a query or a pipeline; their bytes are handed over with the answer. */
+function packed(result: unknown, handedOver: ArrayBuffer[]): Packed<QueryResult | AggregateResult> {
+  const found = result as QueryResult | AggregateResult;
+  const records = packRecords(found.records);
+  for (const { buffer } of records.pieces) handedOver.push(buffer);
+  return { ...found, records };
+}
+
 self.onmessage = (event: MessageEvent<ReaderRequest>) => {
   const { path, job, stop } = event.data;
   const flag = new Int32Array(stop);
   let answer: ReaderReply;
+  const handedOver: ArrayBuffer[] = [];
   try {
-    answer = { ok: true, result: run(databaseAt(path), job, () => Atomics.load(flag, 0) !== 0) };
+    const shouldStop = () => Atomics.load(flag, 0) !== 0;
+    const db = databaseAt(path);
+    const result = job.kind === "packed" ? packed(run(db, job.of, shouldStop), handedOver) : run(db, job, shouldStop);
+    answer = { ok: true, result };
   } catch (error) {
     const known = error instanceof SvcError ? error : undefined;
     answer = {
@@ -93,5 +106,5 @@ self.onmessage = (event: MessageEvent<ReaderRequest>) => {
       stack: error instanceof Error ? (error.stack ?? "") : "",
     };
   }
-  self.postMessage(answer);
+  self.postMessage(answer, handedOver);
 };

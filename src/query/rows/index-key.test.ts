@@ -16,7 +16,7 @@ function keyOf(doc: unknown, path: string): unknown {
   return row?.k instanceof Uint8Array ? Buffer.from(row.k).toString("latin1") : row?.k;
 }
 
-test("[recipes] the key keeps type classes apart and marks what only the matcher can tell", () => {
+test("[INDEX-1] the key keeps type classes apart and marks what only the matcher can tell", () => {
   const opaque = "\u00ff";
   const cases: [unknown, unknown][] = [
     [undefined, null],

@@ -7,7 +7,7 @@ import { randomBytes } from "../../base/random.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { PATIENCE_ROUNDS } from "../replica.ts";
 
-describe("[hostile] what waits in vain is told", () => {
+describe("[CHANGE-5] what waits in vain is told", () => {
   test("a change under a read key that nobody was given is named with that key", async () => {
     await withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);

@@ -5,26 +5,26 @@ import type { SpaceStore } from "../../store/space-store.ts";
 import type { ChainSize } from "../../store/sync-table.ts";
 import type { Replica } from "../replica.ts";
 import {
-  byWriter,
   entriesOf,
   isForked,
-  keyOf,
+  type KeyedState,
   LACKS_NOTHING,
-  type OwnState,
   type OwnVector,
   sameState,
-  type WriterState,
+  stateIn,
+  type TheirVector,
+  type VectorPart,
   writerKey,
 } from "../version-vector.ts";
+import { mergedParts, partsOf } from "./vector-parts.ts";
 
 /** What is here of a writer, with its number in the store. */
-export interface StoredState extends OwnState {
+export interface StoredState extends KeyedState {
   readonly no: number;
 }
 
-export interface StoredVector extends OwnVector {
-  readonly vector: readonly StoredState[];
-}
+export type StoredVector = OwnVector<StoredState>;
+type Parts = readonly VectorPart<StoredState>[];
 
 const NOTHING = new Uint8Array(0);
 /** Up to so many missing bodies are named in the hash; beyond that it says how many there are. */
@@ -53,8 +53,6 @@ interface KnownVector extends StoredVector {
   readonly rewrites: number;
   readonly aclHead: string;
   readonly waiting: string;
-  /** One for each `PART` entries of the vector. */
-  readonly partHashes: readonly Uint8Array[];
 }
 
 /**
@@ -87,10 +85,6 @@ class Chain implements StoredState {
 }
 
 const AUTHOR_BYTES = 32;
-/** Entries are hashed so many at a time, so that of one that changed few are hashed again. */
-const PART = 256;
-/** Author, writer, seq, count, last, forks (zeros where there are none). */
-const HASHED_BYTES = AUTHOR_BYTES + 16 + 8 + 8 + 32 + 32;
 /** Of so many changes that came it is looked whose they are; of more the vector is computed anew. */
 const PATCHED_CHANGES = 20_000;
 
@@ -112,12 +106,21 @@ export function vectorOf(source: VectorSource): StoredVector {
   const isSame = isOfSame && known.newestNo === newestNo;
   if (isSame && known.revision === revision) return known;
   const lacks = lackingIn(store);
-  const vector = isSame
-    ? known.vector
-    : ((isOfSame && known.rewrites === rewrites ? patched(store, known) : undefined) ?? chainsOf(store));
-  const partHashes = hashesOfParts(vector, known);
-  const digest = digestOf(partHashes, lacks);
-  const fresh = { newestNo, revision, rewrites, aclHead, waiting, vector, lacks, partHashes, digest };
+  const parts = isSame
+    ? known.parts
+    : ((isOfSame && known.rewrites === rewrites ? patched(store, known) : undefined) ?? partsOf(chainsOf(store)));
+  const writers = parts.reduce((sum, { states }) => sum + states.length, 0);
+  const fresh = {
+    newestNo,
+    revision,
+    rewrites,
+    aclHead,
+    waiting,
+    parts,
+    writers,
+    lacks,
+    digest: digestOf(parts, lacks),
+  };
   // What is in a transaction may be taken back, and its numbers given to others.
   if (!store.db.inTransaction) cached.set(store, fresh);
   return fresh;
@@ -132,28 +135,14 @@ const chainsOf = (store: SpaceStore): StoredState[] =>
     .sort(byKey);
 
 /** The vector with what came since; undefined when that is much. */
-function patched(store: SpaceStore, known: KnownVector): StoredState[] | undefined {
-  const { vector, newestNo } = known;
+function patched(store: SpaceStore, { parts, newestNo }: KnownVector): Parts | undefined {
   if (store.sync.newestNo() < newestNo || store.sync.newestNo() - newestNo > PATCHED_CHANGES) return undefined;
   const fresh: StoredState[] = [];
   for (const writer of store.sync.writersAfter(newestNo, PATCHED_CHANGES)) {
     const chain = store.sync.chainOf(writer);
     if (chain) fresh.push(stateOf(store, chain)); // of nobody's, and strangers', none is in any vector before or after
   }
-  return merged(vector, fresh.sort(byKey));
-}
-
-/** Both in order, where a writer is in both as the second has it. */
-function merged(before: readonly StoredState[], fresh: readonly StoredState[]): StoredState[] {
-  const all: StoredState[] = [];
-  let at = 0;
-  for (const state of fresh) {
-    while (at < before.length && before[at]!.key < state.key) all.push(before[at++]!);
-    if (before[at]?.key === state.key) at++;
-    all.push(state);
-  }
-  while (at < before.length) all.push(before[at++]!);
-  return all;
+  return mergedParts(parts, fresh.sort(byKey));
 }
 
 function stateOf(store: SpaceStore, chain: ChainSize): StoredState {
@@ -174,37 +163,8 @@ function lackingIn({ pendingBodies }: SpaceStore): Uint8Array {
 export const hasOurBodies = (source: VectorSource, theirs: { readonly lacks: Uint8Array }): boolean =>
   equalBytes(theirs.lacks, LACKS_NOTHING) || equalBytes(theirs.lacks, vectorOf(source).lacks);
 
-/** Of what stands where it stood the hash is known. */
-function hashesOfParts(vector: readonly StoredState[], known: KnownVector | undefined): Uint8Array[] {
-  const hashes: Uint8Array[] = [];
-  for (let at = 0; at < vector.length; at += PART) {
-    const isKnown = known !== undefined && isSamePart(vector, known.vector, at);
-    hashes.push(isKnown ? known.partHashes[at / PART]! : hashOfPart(vector.slice(at, at + PART)));
-  }
-  return hashes;
-}
-
-function hashOfPart(part: readonly StoredState[]): Uint8Array {
-  const bytes = Buffer.alloc(part.length * HASHED_BYTES);
-  let at = 0;
-  for (const { key, seq, count, last, forks } of part) {
-    let to = at + bytes.write(key, at, "hex");
-    to = bytes.writeBigUInt64BE(BigInt(seq), to);
-    to = bytes.writeBigUInt64BE(BigInt(count), to);
-    bytes.set(last, to);
-    bytes.set(forks, to + last.length);
-    at += HASHED_BYTES;
-  }
-  return sha256(bytes);
-}
-
-function isSamePart(a: readonly StoredState[], b: readonly StoredState[], from: number): boolean {
-  for (let at = from; at < from + PART; at++) if (a[at] !== b[at]) return false;
-  return true;
-}
-
-const digestOf = (partHashes: readonly Uint8Array[], lacks: Uint8Array): Uint8Array =>
-  sha256(concatBytes(utf8ToBytes("svc/vector/v3\0"), lacks, ...partHashes));
+const digestOf = (parts: Parts, lacks: Uint8Array): Uint8Array =>
+  sha256(concatBytes(utf8ToBytes("svc/vector/v4\0"), lacks, ...parts.map(({ hash }) => hash)));
 
 export function lowestAt(store: SpaceStore, writer: number, seq: number): Uint8Array | undefined {
   const ids = store.changes.atSeq(writer, seq).map(({ id }) => id);
@@ -215,54 +175,57 @@ export function lowestAt(store: SpaceStore, writer: number, seq: number): Uint8A
  * Whether a replica with this vector has a given change of ours. The ids at the ends of chains prove it; what the other has
  * beyond ours, and forks that differ, prove nothing.
  */
-export function coverage(
-  source: VectorSource,
-  theirs: readonly WriterState[],
-): (writer: number, seq: number) => boolean {
-  const covered = coveredSeqs(source, theirs);
-  return (writer, seq) => seq <= (covered.get(writer) ?? 0);
-}
-
-export function coversAll(source: VectorSource, theirs: readonly WriterState[]): boolean {
-  const covered = coveredSeqs(source, theirs);
-  return vectorOf(source).vector.every(({ no, seq }) => covered.get(no) === seq);
-}
-
-/** Up to which seq the other has the chain of each writer number. */
-function coveredSeqs(source: VectorSource, theirs: readonly WriterState[]): ReadonlyMap<number, number> {
+export function coverage(source: VectorSource, theirs: TheirVector): (writer: number, seq: number) => boolean {
   const { store } = source.engine;
-  const theirsByWriter = byWriter(theirs);
+  const { parts } = vectorOf(source);
   const covered = new Map<number, number>();
-  for (const mine of vectorOf(source).vector) {
-    const other = theirsByWriter.get(mine.key);
-    if (!other) continue;
-    if (sameState(mine, other)) covered.set(mine.no, mine.seq);
-    else if (!isForked(mine) && !isForked(other) && other.seq <= mine.seq) {
-      const id = lowestAt(store, mine.no, other.seq);
-      if (id && equalBytes(id, other.last)) covered.set(mine.no, other.seq);
-    }
-  }
-  return covered;
+  const coveredOf = (writer: number): number => {
+    const chain = store.sync.chainOf(writer);
+    const mine = chain && stateIn(parts, writerKey(chain.author, chain.id));
+    return mine ? coveredSeq(store, mine, theirs) : 0;
+  };
+  return (writer, seq) => {
+    const upto = covered.get(writer) ?? coveredOf(writer);
+    covered.set(writer, upto);
+    return seq <= upto;
+  };
 }
 
-function suspects(source: VectorSource, theirs: readonly WriterState[]): StoredState[] {
+export function coversAll(source: VectorSource, theirs: TheirVector): boolean {
   const { store } = source.engine;
-  const theirsByWriter = byWriter(theirs);
-  return vectorOf(source).vector.filter((mine) => {
-    const other = theirsByWriter.get(mine.key);
-    if (!other || sameState(mine, other)) return false;
-    if (isForked(mine) || isForked(other)) return true;
-    if (other.seq > mine.seq) return false;
+  return vectorOf(source).parts.every(
+    (part) => theirs.shared.has(part) || part.states.every((mine) => coveredSeq(store, mine, theirs) === mine.seq),
+  );
+}
+
+/** Up to which seq the other has the chain of a writer. */
+function coveredSeq(store: SpaceStore, mine: StoredState, theirs: TheirVector): number {
+  const other = theirs.stateOf(mine.key);
+  if (!other) return 0;
+  if (sameState(mine, other)) return mine.seq;
+  if (isForked(mine) || isForked(other) || other.seq > mine.seq) return 0;
+  const id = lowestAt(store, mine.no, other.seq);
+  return id && equalBytes(id, other.last) ? other.seq : 0;
+}
+
+function suspects(source: VectorSource, theirs: TheirVector): StoredState[] {
+  const { store } = source.engine;
+  const entryOf = entriesOf(vectorOf(source).parts);
+  return theirs.states.flatMap((other) => {
+    const mine = entryOf(other.key);
+    if (!mine || sameState(mine, other)) return [];
+    if (isForked(mine) || isForked(other)) return [mine];
+    if (other.seq > mine.seq) return [];
     const id = lowestAt(store, mine.no, other.seq);
-    return !id || !equalBytes(id, other.last);
+    return id && equalBytes(id, other.last) ? [] : [mine];
   });
 }
 
-function claimedBeyond(source: VectorSource, theirs: readonly WriterState[]): number {
-  const entryOf = entriesOf(vectorOf(source).vector);
+function claimedBeyond(source: VectorSource, theirs: TheirVector): number {
+  const entryOf = entriesOf(vectorOf(source).parts);
   let beyond = 0;
-  for (const other of theirs) {
-    const mine = entryOf(keyOf(other));
+  for (const other of theirs.states) {
+    const mine = entryOf(other.key);
     if (!mine) beyond += other.count;
     else if (!sameState(mine, other)) beyond += Math.max(0, other.count - mine.count);
   }

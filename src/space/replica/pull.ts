@@ -3,7 +3,7 @@ import { isStub } from "../../change/codec/change-stub.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { type Pull, type PulledFrame, REPLICA_BOUNDS, type Replica } from "../replica.ts";
-import { byWriter, isForked, sameState, type WriterState, withinRange, writerKey } from "../version-vector.ts";
+import { byWriter, isForked, sameState, stateIn, statesIn, type WriterState, writerKey } from "../version-vector.ts";
 import { lowestAt, type StoredState, vectorOf } from "./own-vector.ts";
 import type { ReplicaSource } from "./source.ts";
 
@@ -81,11 +81,12 @@ function lackingOf(space: PullSource, request: Pull): { lacksByWriter: Map<numbe
   const lacksByWriter = new Map<number, Lacks>();
   const needIds: Uint8Array[] = [];
   const { store } = space.engine;
-  const { vector } = vectorOf(space);
-  for (const mine of request.range ? withinRange(vector, request.range) : vector) {
+  const { parts } = vectorOf(space);
+  const asked = request.only ? [...theirs.keys()].flatMap((key) => stateIn(parts, key) ?? []) : statesIn(parts);
+  for (const mine of asked) {
     const { no, key } = mine;
     const other = theirs.get(key);
-    if (!other) {
+    if (!other || other.count === 0) {
       lacksByWriter.set(no, { afterSeq: 0 });
       continue;
     }

@@ -27,7 +27,7 @@ const unit = (text: string) => ({
   embed: true,
 });
 
-describe("[vec] the first pass over signs", () => {
+describe("the first pass over signs", () => {
   test("finds what comparing all finds, while vectors come and go and transactions fail", () => {
     using scratch = scratchDir("svc-signs");
     const rng = createRng(3);

@@ -23,14 +23,14 @@ function world() {
   return { messages, waiting, reads: () => reads };
 }
 
-test("[inbox] what is left for somebody costs no more for what waits already", async () => {
+test("[SYNC-5] what is left for somebody costs no more for what waits already", async () => {
   const { messages, waiting, reads } = world();
   const other = createAccount();
   for (let n = 0; n < 50; n++) await messages.send(other.id, { kind: "k", body: { n } });
   expect([waiting.size, reads()]).toEqual([50, 0]);
 });
 
-test("[inbox] a device is handed what waits for its account, all of it, and the rest waits on", async () => {
+test("[SYNC-12] a device is handed what waits for its account, all of it, and the rest waits on", async () => {
   const { messages, waiting, reads } = world();
   const [other, third] = [createAccount(), createAccount()];
   for (let n = 0; n < 20; n++) await messages.send(n % 2 === 0 ? other.id : third.id, { kind: "k", body: { n } });

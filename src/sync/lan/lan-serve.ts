@@ -58,9 +58,10 @@ export function serveSessions(deps: LanServeDeps): void {
     return encodeState(stateUpTo(replica, state, peers.recordsFor(link, replica)));
   });
   links.onRequest(SYNC_KINDS.vector, async (link, body) => {
-    const { space: spaceId, after } = decodeVectorRequest(body);
+    const { space: spaceId, after, parts } = decodeVectorRequest(body);
     const replica = await served(link, spaceId);
-    return encodeVectorPage(replica ? vectorPage(replica.vector().vector, after) : { vector: [], rest: false });
+    const nothing = { shared: new Uint8Array(0), vector: [], rest: false };
+    return encodeVectorPage(replica ? vectorPage(replica.vector(), after, parts) : nothing);
   });
   links.onRequest(SYNC_KINDS.pull, async (link, body) => {
     const request = decodePullRequest(body);

@@ -82,6 +82,8 @@ export interface LinkManagerOptions {
   /** Addresses of the interfaces to discover on; for tests. */
   readonly discoverOn?: () => readonly string[];
   readonly mdnsPort?: number;
+  /** Milliseconds of a clock that never goes back; the system's by default. Decides whom to dial when. */
+  readonly nowMs?: () => number;
   /** Shorter than usual in tests that pull a cable. */
   readonly silence?: SilenceLimits;
 }
@@ -112,7 +114,7 @@ export async function startLinkManager(options: LinkManagerOptions): Promise<Lin
   const linkByPeer = new Map<PeerId, OpenLink>();
   const requestHandlers = new Map<string, RequestHandler>();
   const noticeHandlers = new Map<string, NoticeHandler>();
-  const book: PeerBook = createPeerBook(() => performance.now());
+  const book: PeerBook = createPeerBook(options.nowMs ?? (() => performance.now()));
   let listener: LinkListener | undefined;
   let discovery: Discovery | undefined;
   let dialling = 0;

@@ -161,9 +161,15 @@ describe("message channel", () => {
   test("what waits when the peer goes is rejected, and so is what comes after", async () => {
     using pair = await socketPair();
     const near = channelOn(pair.near);
-    channelOn(pair.far, { request: () => new Promise(() => {}) });
+    const asked = Promise.withResolvers<void>();
+    channelOn(pair.far, {
+      request: () => {
+        asked.resolve();
+        return new Promise(() => {});
+      },
+    });
     const waiting = near.channel.request("x", new Uint8Array(0));
-    await Bun.sleep(20);
+    await asked.promise;
     pair.far.destroy();
     await expect(waiting).rejects.toMatchObject({ code: "network.unavailable" });
     await expect(near.channel.request("x", new Uint8Array(0))).rejects.toMatchObject({ code: "network.unavailable" });
@@ -294,7 +300,8 @@ describe("message channel", () => {
         () => {},
       ),
     );
-    await Bun.sleep(300);
+    await until(() => pair.near.writableNeedDrain, "the system to take no more");
+    for (let turn = 0; turn < 20; turn++) await Bun.sleep(0);
     expect(handed).toBeLessThan(32); // the rest waits with its callers, not in a queue
     near.channel.close("done");
     await Promise.all(sending);

@@ -4,7 +4,7 @@ import { type Refusal, refusalText } from "../../protocol/refusals.ts";
 import type { Replica, Taken } from "../../space/replica.ts";
 import { fetchAcl } from "../session/acl-fetch.ts";
 import { fetchMissing } from "../session/fetch.ts";
-import type { SpaceState } from "../session/messages.ts";
+import type { WholeState } from "../session/messages.ts";
 import type { TransportHost } from "../transport.ts";
 import type { PeerLink } from "./peer-link.ts";
 
@@ -44,7 +44,7 @@ export function createPeerFetch(deps: PeerFetchDeps) {
   const fetchAlone = async (
     link: PeerLink,
     replica: Replica,
-    state: SpaceState,
+    state: WholeState,
     deadlineMs?: number,
   ): Promise<boolean> => {
     const progress = book.peer(replica.id, link.peerId);
@@ -78,7 +78,7 @@ export function createPeerFetch(deps: PeerFetchDeps) {
   return {
     refusedOnce,
     /** ACL first, then changes; each frame is durable before the next. True when the deadline came first. */
-    from(link: PeerLink, replica: Replica, state: SpaceState, deadlineMs?: number): Promise<boolean> {
+    from(link: PeerLink, replica: Replica, state: WholeState, deadlineMs?: number): Promise<boolean> {
       const key = roundKey(link, replica.id);
       const running = fetching.get(key);
       // A caller who comes while it runs gets what it brings, instead of fetching the same again.

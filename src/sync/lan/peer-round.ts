@@ -9,7 +9,7 @@ import type { Replica } from "../../space/replica.ts";
 import { askState, wholeState } from "../session/ask-state.ts";
 import { SYNC_BOUNDS } from "../session/bounds.ts";
 import { confirm } from "../session/confirm.ts";
-import { encodeSpaceName, NOT_HELD, SessionFault, type SpaceState } from "../session/messages.ts";
+import { encodeSpaceName, NOT_HELD, SessionFault, type SpaceState, type WholeState } from "../session/messages.ts";
 import { fullState, stateUpTo } from "../session/own-state.ts";
 import { SYNC_KINDS } from "../session/remote-replica.ts";
 import type { TransportHost } from "../transport.ts";
@@ -38,13 +38,13 @@ interface PeerRoundsDeps extends TransportHost {
 }
 
 /** How much a peer says it has of a space. */
-const sizeOf = ({ aclCount, vector }: SpaceState): number => vector.reduce((sum, { count }) => sum + count, aclCount);
+const sizeOf = ({ aclCount, vector }: WholeState): number => aclCount + vector.changes();
 
 /** Whether a peer that fetches from here has more than before. */
-const hasAdvanced = (before: SpaceState, after: SpaceState): boolean =>
+const hasAdvanced = (before: WholeState, after: WholeState): boolean =>
   sizeOf(after) > sizeOf(before) || !equalBytes(after.lacks, before.lacks);
 
-const isBehind = (replica: Replica, state: SpaceState): boolean =>
+const isBehind = (replica: Replica, state: WholeState): boolean =>
   (state.content && !replica.isCoveredBy(state.vector)) ||
   !equalBytes(state.aclHead, replica.acl.head()) ||
   (replica.acl.hasPending() && !equalBytes(state.pending, replica.acl.pendingDigest()));
@@ -69,7 +69,7 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
    * Fetches what the peer has. Answers the state that the peer is at then, or undefined if there is more than one round
    * brings.
    */
-  const bringHere = async (link: PeerLink, replica: Replica, first: SpaceState): Promise<SpaceState | undefined> => {
+  const bringHere = async (link: PeerLink, replica: Replica, first: WholeState): Promise<WholeState | undefined> => {
     let state = first;
     // If another caller was fetching already, its changes are here now; what came meanwhile is asked for anew.
     for (let restarts = 0; await fetch.from(link, replica, state); ) {
@@ -79,7 +79,7 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
     return state;
   };
 
-  const confirmed = async (link: PeerLink, replica: Replica, state: SpaceState): Promise<void> => {
+  const confirmed = async (link: PeerLink, replica: Replica, state: WholeState): Promise<void> => {
     if (!peers.isHolder(replica.id, link)) return;
     if (!(await confirm(link, replica, state))) peers.noteHolder(replica, link, false);
   };
@@ -88,7 +88,7 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
    * Brings ours there: the peer is asked to fetch, as long as that brings it something. Undefined if it no longer holds the
    * space.
    */
-  const bringThere = async (link: PeerLink, replica: Replica, first: SpaceState): Promise<SpaceState | undefined> => {
+  const bringThere = async (link: PeerLink, replica: Replica, first: WholeState): Promise<WholeState | undefined> => {
     let state = first;
     let idle = 0;
     for (let asked = 0; asked < BACK_ATTEMPTS && isBehind(replica, state); asked++) {
@@ -113,7 +113,7 @@ export function createPeerRounds(deps: PeerRoundsDeps) {
   /** One round with one peer: fetch theirs, have ours fetched, and have that proved. */
   const roundWith = async (link: PeerLink, replica: Replica): Promise<void> => {
     await peers.proofs.show(link, replica);
-    let state: SpaceState | undefined = await askState(link, replica);
+    let state: WholeState | undefined = await askState(link, replica);
     peers.noteHolder(replica, link, state.known);
     if (!state.known) return;
     const progress = book.peer(replica.id, link.peerId);

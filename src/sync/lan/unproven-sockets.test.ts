@@ -13,7 +13,7 @@ const socketFrom = (remoteAddress: string) => {
   return socket as unknown as TLSSocket & { destroyed: boolean };
 };
 
-test("[LAN-unproven] who opens most connections and proves nothing loses its own; who comes from elsewhere stays", () => {
+test("[SYNC-6] who opens most connections and proves nothing loses its own; who comes from elsewhere stays", () => {
   let now = 0;
   const sockets = createUnprovenSockets(4, () => now);
   const honest = socketFrom("10.0.0.2");
@@ -31,7 +31,7 @@ test("[LAN-unproven] who opens most connections and proves nothing loses its own
   expect(flood.filter(({ destroyed }) => !destroyed)).toHaveLength(2);
 });
 
-test("[LAN-unproven] of one address the oldest goes, once it had the time of a handshake; what became a link counts no more", () => {
+test("[SYNC-6] of one address the oldest goes, once it had the time of a handshake; what became a link counts no more", () => {
   let now = 0;
   const sockets = createUnprovenSockets(2, () => now);
   const [first, second, third, hasty, patient] = Array.from({ length: 5 }, () => socketFrom("127.0.0.1"));

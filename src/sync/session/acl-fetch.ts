@@ -8,7 +8,7 @@ import {
   encodeSpaceName,
   isPending,
   SessionFault,
-  type SpaceState,
+  type WholeState,
 } from "./messages.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 
@@ -16,7 +16,7 @@ import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 export async function fetchAcl(
   remote: RemoteReplica,
   replica: Replica,
-  state: SpaceState,
+  state: Pick<WholeState, "aclHead" | "aclCount" | "pending">,
 ): Promise<Refusal | undefined> {
   const { acl } = replica;
   let fault: Refusal | undefined;

@@ -1,6 +1,13 @@
-import { concatBytes } from "../../base/bytes.ts";
+import { bytesToHex, concatBytes } from "../../base/bytes.ts";
 import type { Replica } from "../../space/replica.ts";
-import { entriesOf, keyOf, sameState, type WriterState } from "../../space/version-vector.ts";
+import {
+  entriesOf,
+  type KeyedState,
+  keyed,
+  sameState,
+  TheirVector,
+  type VectorPart,
+} from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import {
   decodeState,
@@ -8,13 +15,14 @@ import {
   encodeStateRequest,
   encodeVectorRequest,
   SessionFault,
-  type SpaceState,
+  type WholeState,
 } from "./messages.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
+import { partsBehind } from "./vector-parts.ts";
 
-/** The state of the remote: the very state that we sent if it is at the same, or else what it says. */
-export async function askState(remote: RemoteReplica, replica: Replica): Promise<SpaceState> {
-  const { digest, vector } = replica.vector();
+/** The state of the remote. */
+export async function askState(remote: RemoteReplica, replica: Replica): Promise<WholeState> {
+  const { digest, parts } = replica.vector();
   const request = encodeStateRequest({
     space: replica.id,
     aclHead: replica.acl.head(),
@@ -22,37 +30,48 @@ export async function askState(remote: RemoteReplica, replica: Replica): Promise
     digest,
   });
   const state = await wholeState(remote, replica, await remote.request(SYNC_KINDS.state, request));
-  return state.same ? { ...state, vector } : state;
+  return state.same ? { ...state, vector: new TheirVector(parts, []) } : state;
+}
+
+/** A state with the whole of its vector. What does not fit into the state's message is asked for: the parts that differ from ours. */
+export async function wholeState(remote: RemoteReplica, replica: Replica, reply: Uint8Array): Promise<WholeState> {
+  const { rest, vector, ...state } = decodeState(reply);
+  return { ...state, ...(rest ? await restOf(remote, replica) : { vector: new TheirVector([], vector) }) };
 }
 
 /**
- * A state with the whole of its vector, which may take several messages. A writer of whom both have the same is not kept
- * twice. Of writers that differ a bounded number is kept; the rest is for the next session.
+ * Asks for a vector, which may take several messages. A writer of whom both have the same is not kept twice. Of writers that
+ * differ a bounded number is kept; the rest is for the next session.
  */
-export async function wholeState(remote: RemoteReplica, replica: Replica, reply: Uint8Array): Promise<SpaceState> {
-  const { rest: goesOn = false, ...state } = decodeState(reply);
-  if (!goesOn) return state;
-  const entryOf = entriesOf(replica.vector().vector);
+async function restOf(remote: RemoteReplica, replica: Replica): Promise<Pick<WholeState, "vector" | "isPart">> {
+  const { parts } = replica.vector();
+  const entryOf = entriesOf(parts);
   let different = 0;
-  const sharing = (other: WriterState): WriterState => {
-    const own = entryOf(keyOf(other));
+  const sharing = (other: KeyedState): KeyedState => {
+    const own = entryOf(other.key);
     if (own && sameState(own, other)) return own;
     different++;
     return other;
   };
-  const vector = state.vector.map(sharing);
-  for (let rest: boolean = goesOn; rest; ) {
-    const last = vector.at(-1);
-    if (!last) throw new SessionFault("a vector that goes on begins with nothing");
-    if (different >= SYNC_BOUNDS.writersInAll) return { ...state, vector, isPart: true };
-    const after = concatBytes(last.author, last.writer);
-    const page = decodeVectorPage(await remote.request(SYNC_KINDS.vector, encodeVectorRequest(replica.id, after)));
-    const next = page.vector[0];
-    if (page.rest && !next) throw new SessionFault("the peer's vector does not end");
-    if (next && Buffer.compare(concatBytes(next.author, next.writer), after) <= 0)
-      throw new SessionFault("the peer's vector does not go forward");
-    for (const other of page.vector) vector.push(sharing(other));
-    rest = page.rest;
+  const shared = new Set<VectorPart>();
+  const states: KeyedState[] = [];
+  const whole = () => new TheirVector([...shared], states);
+  for (let after: Uint8Array = new Uint8Array(0); ; ) {
+    if (different >= SYNC_BOUNDS.writersInAll) return { vector: whole(), isPart: true };
+    const told = partsBehind(parts, bytesToHex(after)).slice(0, SYNC_BOUNDS.parts);
+    const hashes = told.map(({ hash }) => hash);
+    const page = decodeVectorPage(
+      await remote.request(SYNC_KINDS.vector, encodeVectorRequest(replica.id, after, hashes)),
+    );
+    for (const [index, part] of told.entries())
+      if ((page.shared[index >> 3] ?? 0) & (1 << (index & 7))) shared.add(part);
+    for (const other of page.vector) {
+      const place = concatBytes(other.author, other.writer);
+      if (Buffer.compare(place, after) <= 0) throw new SessionFault("the peer's vector does not go forward");
+      after = place;
+      states.push(sharing(keyed(other)));
+    }
+    if (!page.rest) return { vector: whole() };
+    if (page.vector.length === 0) throw new SessionFault("the peer's vector does not end");
   }
-  return { ...state, vector };
 }

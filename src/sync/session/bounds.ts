@@ -4,6 +4,8 @@ import { REPLICA_BOUNDS } from "../../space/replica.ts";
 export const SYNC_BOUNDS = {
   /** Writers of a vector in one message: some 600 KB. */
   writers: 4_096,
+  /** Parts of a vector that are named in one message: 512 KB. Those behind them are sent, the same or not. */
+  parts: 16_384,
   /**
    * How many writers that differ at a peer are held while a session runs: some 100 MB. The next session goes on from there.
    */

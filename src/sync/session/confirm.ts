@@ -2,7 +2,7 @@ import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { type Claim, changeIdOf, isStub, type Replica } from "../../space/replica.ts";
 import { aclFrom } from "./acl-fetch.ts";
 import { askState } from "./ask-state.ts";
-import { decodeItems, encodeSpaceName, encodeWants, SessionFault, type SpaceState } from "./messages.ts";
+import { decodeItems, encodeSpaceName, encodeWants, SessionFault, type WholeState } from "./messages.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
 
 /**
@@ -10,7 +10,7 @@ import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
  * since anybody who has heard ids can repeat them. Answers false if the remote turned out not to hold the space any more.
  * Throws a SessionFault if it does not give back what it claims to have.
  */
-export async function confirm(remote: RemoteReplica, replica: Replica, state: SpaceState): Promise<boolean> {
+export async function confirm(remote: RemoteReplica, replica: Replica, state: WholeState): Promise<boolean> {
   const claim = state.content ? replica.claimOf(state) : undefined;
   if (!claim) return true;
   if (await givesBack(remote, replica, claim)) {

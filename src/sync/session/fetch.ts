@@ -2,11 +2,11 @@ import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import { createRateLimit, type RateLimit } from "../../base/rate-limit.ts";
 import { type Refusal, refusalText } from "../../protocol/refusals.ts";
 import { changeIdOf, type Pull, type Replica, type Taken, type WriterChain } from "../../space/replica.ts";
-import { byWriter, type WriterState, writerKey } from "../../space/version-vector.ts";
+import { byWriter, type TheirVector, type WriterState, writerKey } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import { decodeItems, decodePullReply, encodePullRequest, encodeWants, SessionFault } from "./messages.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";
-import { rangesThatDiffer, type VectorPart } from "./vector-parts.ts";
+import { vectorsToAsk } from "./vector-parts.ts";
 
 export interface Fetched {
   readonly fresh: number;
@@ -78,7 +78,7 @@ function createTally(replica: Replica, onTaken: (taken: Taken) => void) {
       idle++;
       explained += withheld;
     },
-    beginRange(): void {
+    begin(): void {
       idle = 0;
     },
     isIdle: (): boolean => idle >= SYNC_BOUNDS.idleFrames,
@@ -101,7 +101,7 @@ const isNews = ({ fresh, changed, parked }: Taken): boolean => fresh + changed +
 export async function fetchMissing(
   remote: RemoteReplica,
   replica: Replica,
-  theirs: readonly WriterState[],
+  theirs: TheirVector,
   options: FetchOptions = {},
 ): Promise<Fetched> {
   const { isOver = () => false, onTaken = () => {} } = options;
@@ -109,13 +109,13 @@ export async function fetchMissing(
   const held = replica.held(SYNC_BOUNDS.held);
   const doubtful = new Set<WriterState>(replica.suspects(theirs));
   let cut = false;
-  for (const part of rangesThatDiffer(replica.vector().vector, theirs)) {
+  for (const asked of vectorsToAsk(replica.vector(), theirs)) {
     if (cut) break;
     const chains = chainsOf(
       replica,
-      part.vector.filter((state) => doubtful.has(state)),
+      asked.vector.filter((state) => doubtful.has(state)),
     );
-    cut = await pullRange({ remote, replica, tally, isOver }, part, chains, held);
+    cut = await pullLacking({ remote, replica, tally, isOver }, { ...asked, cursor: 0, chains, held });
   }
   if (!cut) await fetchWanted(remote, replica, tally);
   const { sums } = tally;
@@ -131,18 +131,13 @@ interface Pulling {
   readonly isOver: () => boolean;
 }
 
-/** Gets what the remote has of a range of writers. Answers whether it was cut short. */
-async function pullRange(
-  { remote, replica, tally, isOver }: Pulling,
-  { range, vector }: VectorPart,
-  chains: readonly WriterChain[],
-  held: readonly Uint8Array[],
-): Promise<boolean> {
-  let request: Pull = { vector, range, cursor: 0, chains, held };
+/** Gets what the remote has beyond a vector. Answers whether it was cut short. */
+async function pullLacking({ remote, replica, tally, isOver }: Pulling, first: Pull): Promise<boolean> {
+  let request = first;
   const ask = (): Promise<Uint8Array> =>
     remote.request(SYNC_KINDS.pull, encodePullRequest({ space: replica.id, ...request }));
   let chainAsks = 0;
-  tally.beginRange();
+  tally.begin();
   for (let asked = ask(); ; ) {
     const reply = decodePullReply(await asked);
     if (reply.needIds.length > 0) {

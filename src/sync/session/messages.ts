@@ -1,7 +1,7 @@
 import { concatBytes, equalBytes } from "../../base/bytes.ts";
 import { type CborValue, decodeCbor, encodeCbor } from "../../base/dag-cbor.ts";
 import type { Pull, PulledFrame, RemoteState } from "../../space/replica.ts";
-import { LACKS_NOTHING, type WriterRange, type WriterState } from "../../space/version-vector.ts";
+import { LACKS_NOTHING, type WriterState } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 
 /** Bytes of a peer that do not follow the protocol. */
@@ -9,8 +9,8 @@ export class SessionFault extends Error {}
 
 type Fields = { [key: string]: CborValue };
 
-/** What a space's replica is at. */
-export interface SpaceState extends RemoteState {
+/** What a space's replica says that it is at. */
+export interface SpaceState extends Omit<RemoteState, "vector"> {
   /** False: the peer does not hold the space, or does not serve it to us; then the other fields say nothing. */
   readonly known: boolean;
   /** It has exactly what we said we have; the vector is left out. */
@@ -20,10 +20,25 @@ export interface SpaceState extends RemoteState {
   readonly aclCount: number;
   /** Whether the space's content is served to us; if not, its ACL log alone is. */
   readonly content: boolean;
-  /** The vector goes on: the rest is to be asked for. */
+  readonly vector: readonly WriterState[];
+  /** The vector does not fit into the message, and is to be asked for. */
   readonly rest?: boolean;
-  /** Set only here, never sent: more of the vector was not asked for. */
+}
+
+/** What another replica is at, with the whole of its vector. */
+export interface WholeState extends Omit<SpaceState, "vector" | "rest">, RemoteState {
+  /** More of the vector was not asked for. */
   readonly isPart?: boolean;
+}
+
+/** Part of a vector, for one who has said which parts of a vector it has itself. */
+export interface VectorPage {
+  /** A bit for each of the parts that were named, from the lowest of the first byte on: 1 where it is the same here. */
+  readonly shared: Uint8Array;
+  /** Writers of other parts. */
+  readonly vector: readonly WriterState[];
+  /** It goes on behind the last of these writers. */
+  readonly rest: boolean;
 }
 
 const NOTHING_PENDING = new Uint8Array(32);
@@ -87,25 +102,30 @@ export function decodeState(bytes: Uint8Array): SpaceState {
   };
 }
 
-/** More of a vector: what stands behind a writer. */
-export const encodeVectorRequest = (space: string, after: Uint8Array): Uint8Array => encodeCbor({ space, after });
-export function decodeVectorRequest(bytes: Uint8Array): { space: string; after: Uint8Array } {
+/** More of a vector: what stands behind a writer, but for the parts with these hashes. */
+export const encodeVectorRequest = (space: string, after: Uint8Array, parts: readonly Uint8Array[]): Uint8Array =>
+  encodeCbor({ space, after, parts: concatBytes(...parts) });
+export function decodeVectorRequest(bytes: Uint8Array): { space: string; after: Uint8Array; parts: Uint8Array[] } {
   const map = fieldsOf(bytes);
-  return { space: text(map, "space"), after: bound(map["after"]) };
+  const parts = digests(map["parts"]);
+  if (parts.length > SYNC_BOUNDS.parts) throw new SessionFault("too many parts of a vector");
+  return { space: text(map, "space"), after: bound(map["after"]), parts };
 }
 
-export const encodeVectorPage = (page: { vector: readonly WriterState[]; rest: boolean }): Uint8Array =>
-  encodeCbor({ vector: vectorValue(page.vector), rest: page.rest });
-export function decodeVectorPage(bytes: Uint8Array): { vector: readonly WriterState[]; rest: boolean } {
+export const encodeVectorPage = ({ shared, vector, rest }: VectorPage): Uint8Array =>
+  encodeCbor({ shared, vector: vectorValue(vector), rest });
+export function decodeVectorPage(bytes: Uint8Array): VectorPage {
   const map = fieldsOf(bytes);
-  return { vector: readVector(map["vector"]), rest: map["rest"] === true };
+  const shared = map["shared"];
+  if (!(shared instanceof Uint8Array)) throw new SessionFault("shared is no bytes");
+  return { shared: new Uint8Array(shared), vector: readVector(map["vector"]), rest: map["rest"] === true };
 }
 
 export function encodePullRequest(request: PullRequest): Uint8Array {
   return encodeCbor({
     space: request.space,
     vector: vectorValue(request.vector),
-    ...(request.range ? { range: [request.range.after, request.range.upto] } : {}),
+    ...(request.only ? { only: true } : {}),
     cursor: request.cursor,
     chains: request.chains.map(({ author, writer, ids }) => ({ author, writer, ids: concatBytes(...ids) })),
     held: concatBytes(...request.held),
@@ -117,7 +137,7 @@ export function decodePullRequest(bytes: Uint8Array): PullRequest {
   return {
     space: text(map, "space"),
     vector: readVector(map["vector"]),
-    ...readRange(map["range"]),
+    ...(map["only"] === true ? { only: true } : {}),
     cursor: count(map, "cursor"),
     chains: list(map, "chains").map((item) => {
       const chain = asFields(item);
@@ -221,15 +241,9 @@ function readVector(value: CborValue | undefined): WriterState[] {
   });
 }
 
-function readRange(value: CborValue | undefined): { range?: WriterRange } {
-  if (value === undefined) return {};
-  if (!Array.isArray(value) || value.length !== 2) throw new SessionFault("a malformed range");
-  return { range: { after: bound(value[0]), upto: bound(value[1]) } };
-}
-
 /** Both fields of a writer, joined, or nothing. */
 function bound(value: CborValue | undefined): Uint8Array {
-  if (!sized(value, 48) && !sized(value, 0)) throw new SessionFault("a malformed range");
+  if (!sized(value, 48) && !sized(value, 0)) throw new SessionFault("a malformed place in a vector");
   return value;
 }
 

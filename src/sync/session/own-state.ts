@@ -1,10 +1,9 @@
 import { equalBytes } from "../../base/bytes.ts";
 import type { Replica } from "../../space/replica.ts";
-import { LACKS_NOTHING } from "../../space/version-vector.ts";
+import { LACKS_NOTHING, statesIn } from "../../space/version-vector.ts";
+import { SYNC_BOUNDS } from "./bounds.ts";
 import { NOT_HELD, type SpaceState, type StateRequest } from "./messages.ts";
-import { vectorPage } from "./vector-parts.ts";
 
-const NOTHING = new Uint8Array(0);
 const NOTHING_PENDING = new Uint8Array(32);
 
 /** The state of our replica, in short if the other is at the same. Without `content` it is that of the ACL log alone. */
@@ -39,7 +38,8 @@ export function fullState(replica: Replica, content: boolean, more: boolean): Sp
   };
 }
 
+/** A vector that does not fit into the message is to be asked for. */
 function lackingAndVector(replica: Replica): Pick<SpaceState, "lacks" | "vector" | "rest"> {
-  const { lacks, vector } = replica.vector();
-  return { lacks, ...vectorPage(vector, NOTHING) };
+  const { lacks, parts, writers } = replica.vector();
+  return writers > SYNC_BOUNDS.writers ? { lacks, vector: [], rest: true } : { lacks, vector: statesIn(parts) };
 }

@@ -1,59 +1,72 @@
-import { bytesToHex, concatBytes } from "../../base/bytes.ts";
+import { bytesToHex } from "../../base/bytes.ts";
+import type { Pull } from "../../space/replica.ts";
 import {
   entriesOf,
-  keyOf,
-  type OwnState,
+  type KeyedState,
+  type OwnVector,
+  partIndexOf,
   sameState,
-  type WriterRange,
+  statesIn,
+  type TheirVector,
+  type VectorPart,
   type WriterState,
-  withinRange,
 } from "../../space/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
+import type { VectorPage } from "./messages.ts";
 
 const NOTHING = new Uint8Array(0);
 
-export interface VectorPart {
-  readonly range: WriterRange;
-  readonly vector: readonly OwnState[];
+/**
+ * What a remote is asked for by: the whole of our vector where it fits into a message; else what is here of the writers of which
+ * it has something else, as many as fit into one message at a time.
+ */
+export function vectorsToAsk({ parts, writers }: OwnVector, theirs: TheirVector): Pick<Pull, "vector" | "only">[] {
+  if (writers <= SYNC_BOUNDS.writers) return [{ vector: statesIn(parts) }];
+  const entryOf = entriesOf(parts);
+  const differing = theirs.states.flatMap((other) => {
+    const own = entryOf(other.key);
+    if (!own) return [lacked(other)];
+    return sameState(own, other) ? [] : [own];
+  });
+  const asked: Pick<Pull, "vector" | "only">[] = [];
+  for (let at = 0; at < differing.length; at += SYNC_BOUNDS.writers)
+    asked.push({ vector: differing.slice(at, at + SYNC_BOUNDS.writers), only: true });
+  return asked;
 }
 
-const boundOf = ({ author, writer }: WriterState): Uint8Array => concatBytes(author, writer);
+/** A writer of whom nothing is here. */
+const lacked = ({ author, writer }: WriterState): WriterState => ({
+  author,
+  writer,
+  seq: 0,
+  count: 0,
+  last: new Uint8Array(32),
+  forks: NOTHING,
+});
 
-/** A vector in parts that fit into a message each. Together their ranges hold every writer that there can be. */
-function rangesOf(vector: readonly OwnState[]): VectorPart[] {
-  const size = SYNC_BOUNDS.writers;
-  const parts: VectorPart[] = [];
-  for (let from = 0; from === 0 || from < vector.length; from += size) {
-    const part = vector.slice(from, from + size);
-    const after = from === 0 ? NOTHING : boundOf(vector[from - 1]!);
-    const upto = from + size >= vector.length ? NOTHING : boundOf(part.at(-1)!);
-    parts.push({ range: { after, upto }, vector: part });
+/** The parts of which all writers come after one; all parts after none. */
+export function partsBehind<T extends KeyedState>(parts: readonly VectorPart<T>[], after: string): VectorPart<T>[] {
+  if (after === "") return [...parts];
+  const from = partIndexOf(parts, after);
+  const isBehind = parts[from] !== undefined && parts[from].states[0]!.key > after;
+  return parts.slice(isBehind ? from : from + 1);
+}
+
+/** What stands in a vector behind a writer, but for the parts that the other has named; as much as fits into a message. */
+export function vectorPage({ parts }: OwnVector, after: Uint8Array, named: readonly Uint8Array[]): VectorPage {
+  const indexByHash = new Map(named.map((hash, index) => [bytesToHex(hash), index]));
+  const shared = new Uint8Array(Math.ceil(named.length / 8));
+  const vector: KeyedState[] = [];
+  const behind = bytesToHex(after);
+  for (const part of parts.slice(after.length === 0 ? 0 : partIndexOf(parts, behind))) {
+    const index = indexByHash.get(bytesToHex(part.hash));
+    if (index !== undefined) {
+      shared[index >> 3]! |= 1 << (index & 7);
+      continue;
+    }
+    const states = part.states.filter(({ key }) => after.length === 0 || key > behind);
+    if (vector.length + states.length > SYNC_BOUNDS.writers) return { shared, vector, rest: true };
+    vector.push(...states);
   }
-  return parts;
-}
-
-/** The parts of ours in which the other differs; if there is only one part, that one in any case. */
-export function rangesThatDiffer(mine: readonly OwnState[], theirs: readonly WriterState[]): VectorPart[] {
-  const parts = rangesOf(mine);
-  if (parts.length === 1) return parts;
-  const entryOf = entriesOf(mine);
-  const different = theirs
-    .map((other) => ({ other, key: keyOf(other) }))
-    .filter(({ other, key }) => {
-      const own = entryOf(key);
-      return !own || !sameState(own, other);
-    })
-    .map(({ key }) => key);
-  const ends = parts.map(({ range }) => bytesToHex(range.upto));
-  const at = new Set(different.map((key) => ends.findIndex((end) => end === "" || key <= end)));
-  return parts.filter((_, index) => at.has(index));
-}
-
-/** As much of a vector as fits into a message, from a writer on, and whether it goes on after that. */
-export function vectorPage(
-  vector: readonly OwnState[],
-  after: Uint8Array,
-): { vector: readonly OwnState[]; rest: boolean } {
-  const left = withinRange(vector, { after, upto: NOTHING });
-  return { vector: left.slice(0, SYNC_BOUNDS.writers), rest: left.length > SYNC_BOUNDS.writers };
+  return { shared, vector, rest: false };
 }

@@ -72,7 +72,7 @@ describeWithNats("files and the network", () => {
   afterAll(() => nats[Symbol.asyncDispose]());
 
   rule(
-    "[files] a file becomes durable once the store has every chunk; another device fetches it whole or in ranges",
+    "[FILE-8] a file becomes durable once the store has every chunk; another device fetches it whole or in ranges",
     async () => {
       const before = (await filesInStore(nats.url)).messages;
       const a = await device();
@@ -114,7 +114,7 @@ describeWithNats("files and the network", () => {
   );
 
   rule(
-    "[files] what the network keeps can be offloaded and is fetched again; making room drops it, a pin keeps it",
+    "[FILE-11] what the network keeps can be offloaded and is fetched again; making room drops it, a pin keeps it",
     async () => {
       const a = await device();
       const bytes = bytesOf(2 * MB, 3);
@@ -145,7 +145,7 @@ describeWithNats("files and the network", () => {
   );
 
   rule(
-    "[files] a store that was wiped, or put back to an older state, gets every file again",
+    "[FILE-8] a store that was wiped, or put back to an older state, gets every file again",
     async () => {
       const a = await device();
       const first = await withFile(a, bytesOf(MB + 5, 5));
@@ -187,7 +187,7 @@ describeWithNats("files and the network", () => {
   );
 
   rule(
-    "[files] an upload goes on where it stopped, over restarts of the network and of the server",
+    "[FILE-8] an upload goes on where it stopped, over restarts of the network and of the server",
     async () => {
       const a = await device();
       const bytes = bytesOf(24 * MB, 7);
@@ -195,7 +195,8 @@ describeWithNats("files and the network", () => {
       const before = (await filesInStore(nats.url)).messages;
       await until(async () => (await filesInStore(nats.url)).messages > before + 4, "some chunks");
       await nats.kill();
-      await Bun.sleep(300);
+      const status = () => a.server.client.get<{ networkPeers: number }>(`/v1/spaces/${spaceId}/sync-status`);
+      await until(async () => (await status()).networkPeers === 0, "the outage to be noticed", 30_000);
       expect((await statusOf(a, spaceId, file.fileId)).state).toBe("inflight");
       await nats.start();
       await until(async () => (await filesInStore(nats.url)).messages > before + 8, "more chunks", 30_000);
@@ -211,7 +212,7 @@ describeWithNats("files and the network", () => {
   );
 
   rule(
-    "[files] the cache keeps to its limit as soon as the network has what makes way",
+    "[FILE-4] the cache keeps to its limit as soon as the network has what makes way",
     async () => {
       const a = await device({ env: { SVC_SYNC_INTERVAL: "2s", SVC_FILES_CACHE_LIMIT: "2MiB" } });
       const first = await withFile(a, bytesOf(1.5 * MB, 21));
@@ -232,7 +233,7 @@ describeWithNats("files and the network", () => {
   );
 
   rule(
-    "[files] the stream tells of a backup, and a guest reads what members attach",
+    "[FILE-3] the stream tells of a backup, and a guest reads what members attach",
     async () => {
       const a = await device();
       const { client } = a.server;
@@ -270,7 +271,7 @@ describeWithNats("files and the network", () => {
   );
 
   rule(
-    "[files] the store holds neither names nor content",
+    "[FILE-7] the store holds neither names nor content",
     async () => {
       const a = await device();
       const { client } = a.server;
@@ -292,7 +293,7 @@ describeWithNats("files and the network", () => {
   );
 
   rule(
-    "[files] another member fetches it, a removed one opens nothing new",
+    "[FILE-7] another member fetches it, a removed one opens nothing new",
     async () => {
       const owner = await device();
       const { spaceId, objectId, file } = await withFile(owner, bytesOf(MB, 8));
@@ -317,7 +318,7 @@ describeWithNats("files and the network", () => {
 
 describeWithNats("a network without room", () => {
   rule(
-    "[files] limited while the network refuses for want of room, durable once it has some",
+    "[FILE-8] limited while the network refuses for want of room, durable once it has some",
     async () => {
       const withRoom = (bytes: number) => (config: string) =>
         config.replace(/max_file_store: \d+/, `max_file_store: ${bytes}`);

@@ -20,7 +20,7 @@ import { startServer } from "../../support/server/server.ts";
 const LIMIT_KIB = 3_000;
 const wrapper = ["bash", "-c", `trap '' XFSZ; ulimit -f ${LIMIT_KIB}; exec "$@"`, "limited"];
 
-rule("[files] a full disk is 507, nothing half is left, and writing works again once there is room", async () => {
+rule("[STORE-2] a full disk is 507, nothing half is left, and writing works again once there is room", async () => {
   using root = scratchDir("svc-files-full");
   const calm = await startServer({ dataDir: root.path });
   const space = await createSpace(calm.client);

@@ -50,7 +50,7 @@ const placeOf = (at: Device, spaceId: string, rootCid: string): string => {
 
 describe("files on a LAN", () => {
   rule(
-    "[files] fetched from two peers, of whom one is killed in the middle and one lies; whole, it is open to nobody else",
+    "[FILE-7] fetched from two peers, of whom one is killed in the middle and one lies; whole, it is open to nobody else",
     async () => {
       const a = await device();
       const { client } = a.server;
@@ -105,7 +105,7 @@ describe("files on a LAN", () => {
   );
 
   rule(
-    "[files] 409 within seconds while nobody has it, and fetched when somebody turns up; parts that came are kept",
+    "[FILE-11] 409 within seconds while nobody has it, and fetched when somebody turns up; parts that came are kept",
     async () => {
       const a = await device();
       const { client } = a.server;
@@ -138,7 +138,7 @@ describe("files on a LAN", () => {
   );
 
   rule(
-    "[files] a device that keeps all fetches without being asked",
+    "[FILE-11] a device that keeps all fetches without being asked",
     async () => {
       const a = await device();
       const { client } = a.server;

@@ -3,6 +3,7 @@ import { expect } from "bun:test";
 import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { filesInStore } from "../../support/network/nats-files.ts";
 import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
+import { pace } from "../../support/pace.ts";
 import { createRng, runSeed } from "../../support/rng.ts";
 import { rule } from "../../support/rule.ts";
 import { until } from "../../support/server/client.ts";
@@ -15,7 +16,7 @@ const STRIKES = 14;
 
 describeWithNats("files over a bad line", () => {
   rule(
-    "[files] bytes are equal at the end and durable is not said before the store has every chunk",
+    "[FILE-8] bytes are equal at the end and durable is not said before the store has every chunk",
     async () => {
       const rng = createRng(runSeed("files over a bad line"));
       await using nats = await startNats();
@@ -42,17 +43,17 @@ describeWithNats("files over a bad line", () => {
             return line.cutAfter(direction, bytes, rng.pick(["end", "reset"]));
           case 2:
             line.stall(direction, true);
-            await Bun.sleep(rng.int(100, 1_500));
+            await pace(rng.int(100, 1_500));
             return line.stall(direction, false);
           default:
             line.block(true);
-            await Bun.sleep(rng.int(50, 500));
+            await pace(rng.int(50, 500));
             return line.block(false);
         }
       };
       for (let i = 0; i < STRIKES && !(await isDurable()); i++) {
         await strike();
-        await Bun.sleep(rng.int(50, 600));
+        await pace(rng.int(50, 600));
         if (await isDurable()) expect((await filesInStore(nats.url)).messages).toBeGreaterThanOrEqual(chunks);
       }
       line.sever();
@@ -139,7 +140,7 @@ describeWithNats("files over a bad line", () => {
   );
 
   rule(
-    "[files] a server whose messages are too small for a chunk is named, and never said to be durable",
+    "[FILE-8] a server whose messages are too small for a chunk is named, and never said to be durable",
     async () => {
       await using nats = await startNats({ config: "max_payload: 300000" });
       await using a = await startDevice({ network: nats.url });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { bytesToHex } from "../../../src/base/bytes.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import type { LinkProcessOptions } from "../../support/network/link-process.ts";
+import { pace } from "../../support/pace.ts";
 import { until } from "../../support/server/client.ts";
 import { skipGroupUnless } from "../../support/skip.ts";
 
@@ -52,7 +53,7 @@ function startPeer(options: LinkProcessOptions, prefix: readonly string[] = []):
     },
     [Symbol.asyncDispose]: async () => {
       await child.stdin.end();
-      const ended = await Promise.race([child.exited.then(() => true), Bun.sleep(5000).then(() => false)]);
+      const ended = await Promise.race([child.exited.then(() => true), pace(5000).then(() => false)]);
       if (!ended) await peer.kill();
     },
   };

@@ -5,6 +5,7 @@ import { utf8ToBytes } from "../../../src/base/bytes.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { deriveChannelKeys } from "../../../src/sync/network/subjects.ts";
 import { describeWithNats, type NatsServer, startNatsCluster } from "../../support/network/nats.ts";
+import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
 import { until } from "../../support/server/client.ts";
 import { startDevice, untilSynced } from "../../support/server/devices.ts";
@@ -46,7 +47,7 @@ describeWithNats("slow: a cluster of three", () => {
       const name = `${who}/${written}`;
       const result = await channel.appendAcl(utf8ToBytes(name)).catch(() => undefined); // no leader: asked again next time
       if (result?.outcome === "appended") records.push(name);
-      await Bun.sleep(20);
+      await pace(20);
     };
     for (let kill = 0; kill < 2; kill++) {
       for (let i = 0; i < 10; i++) await Promise.all([write(0), write(1)]);
@@ -80,7 +81,7 @@ describeWithNats("slow: a cluster of three", () => {
   }, 240_000);
 
   rule(
-    "[network/init] makes streams with the replicas asked for, by default three; those that exist stay as they are",
+    "[SYNC-10] makes streams with the replicas asked for, by default three; those that exist stay as they are",
     async () => {
       const nc = await connect({ servers: cluster.urls.split(",") });
       let manager: JetStreamManager | undefined;

@@ -1,7 +1,7 @@
 /** The line to Apple over connections that misbehave: HTTP/2 under Bun, which has stalled for others. */
 import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { createServer, type Socket } from "node:net";
-import { systemClock } from "../../../src/base/clock.ts";
+import { type Clock, systemClock } from "../../../src/base/clock.ts";
 import { createApns } from "../../../src/push-node/apns.ts";
 import type { Notification, Outcome, Provider } from "../../../src/push-node/provider.ts";
 import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
@@ -19,10 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => apple[Symbol.asyncDispose]());
 
-const provider = (url: string): Provider & AsyncDisposable => {
+const provider = (url: string, clock: Clock = systemClock): Provider & AsyncDisposable => {
   const urls = { productionUrl: url, sandboxUrl: apple.url };
   const apns = createApns({
-    ...{ credentials: apnsCredentials, ...urls, clock: systemClock },
+    ...{ credentials: apnsCredentials, ...urls, clock },
     ...{ deadlineMs: DEADLINE_MS, sessionIdleMs: IDLE_MS },
   });
   return { ...apns, [Symbol.asyncDispose]: apns.close };
@@ -95,14 +95,15 @@ describe("sessions that end", () => {
   });
 
   rule("[PUSH-7] one that was idle for long is not trusted; one in use is kept", async () => {
-    await using apns = provider(apple.url);
+    let nowMs = Date.now();
+    await using apns = provider(apple.url, { nowMs: () => nowMs });
     const before = apple.sessions;
     for (let index = 0; index < 6; index++) {
       await apns.send(notification("e1"));
-      await Bun.sleep(IDLE_MS / 3);
+      nowMs += IDLE_MS / 3;
     }
     expect(apple.sessions - before).toBe(1);
-    await Bun.sleep(IDLE_MS * 1.5);
+    nowMs += IDLE_MS * 1.5;
     expect(await apns.send(notification("e1"))).toMatchObject({ kind: "accepted" });
     expect(apple.sessions - before).toBe(2);
   });

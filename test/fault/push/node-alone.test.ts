@@ -7,7 +7,7 @@ import { DeliveryReply, DevicesReply, PUSH_PATHS } from "../../../src/protocol/p
 import { makeTestCa } from "../../support/network/test-ca.ts";
 import { fcmError } from "../../support/push/fake-fcm.ts";
 import { startNode } from "../../support/push/node.ts";
-import { accountAt, type Providers, pairAt, QUIET_MS, startProviders } from "../../support/push/providers.ts";
+import { accountAt, type Providers, pairAt, startProviders } from "../../support/push/providers.ts";
 import { type PushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
@@ -105,7 +105,7 @@ rule(
     }
     await accountAt(guarded, "mass sender").send(space);
     await until(() => guarded.stderr().includes("refused in mass"), "the guard to speak", 10_000);
-    await Bun.sleep(QUIET_MS);
+    await guarded.untilDelivered();
     const left = await Promise.all(watchers.map(devicesOf));
     expect(left.filter((count) => count === 1).length).toBeGreaterThanOrEqual(20);
   },
@@ -145,7 +145,7 @@ rule(
     await mortal.start();
     expect(await sender.send(space, { id })).toEqual({ devices: 1 }); // its answer had been lost
     await providers.untilArrived("killed-1");
-    await Bun.sleep(1_000);
+    await mortal.untilDelivered();
     expect(providers.arrivals("killed-1")).toBe(1);
   },
   LONG_MS,

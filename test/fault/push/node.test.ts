@@ -5,10 +5,9 @@ import { requestStatement } from "../../../src/push-link/statements.ts";
 import type { FakeApns } from "../../support/push/fake-apns.ts";
 import { type FakeFcm, fcmBadToken, fcmError } from "../../support/push/fake-fcm.ts";
 import { type PushNode, startNode } from "../../support/push/node.ts";
-import { accountAt, type Providers, pairAt, QUIET_MS, startProviders } from "../../support/push/providers.ts";
+import { accountAt, type Providers, pairAt, startProviders } from "../../support/push/providers.ts";
 import { deviceTag, type PushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
 import { rule } from "../../support/rule.ts";
-import { until } from "../../support/server/client.ts";
 import { openSocket } from "../../support/server/raw-http.ts";
 
 const LONG_MS = 60_000;
@@ -79,7 +78,7 @@ describe("who is woken, and how", () => {
       await untilArrived("gustav-phone");
       expect(await olga.send(space, { kind: "read", topics: [olga.id], device: "phone" })).toEqual({ devices: 1 });
       await untilArrived("01fa");
-      await Bun.sleep(QUIET_MS);
+      await node.untilDelivered();
       expect([arrivals("olga-phone"), arrivals("01fa"), arrivals("gustav-phone")]).toEqual([0, 1, 1]);
       const [reading] = apns.of("01fa");
       expect(reading!.payload.aps).toEqual({ "content-available": 1 });
@@ -264,8 +263,7 @@ describe("what providers answer", () => {
         const { space, sender, watcher } = await pair(`prune ${token}`, platform, token);
         await sender.send(space);
         const left = dead.some(([one]) => one === token) ? 0 : 1;
-        if (left === 0) await until(async () => (await devicesOf(watcher)) === 0, `${token} to be dropped`, 5_000);
-        else await Bun.sleep(QUIET_MS);
+        await node.untilDelivered();
         expect(await devicesOf(watcher)).toBe(left);
       }
     },

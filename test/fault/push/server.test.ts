@@ -4,11 +4,12 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bytesToBase58 } from "../../../src/base/base58.ts";
 import { createSigner } from "../../../src/crypto/sign.ts";
-import { PUSH_PATHS } from "../../../src/protocol/push-node.ts";
+import { DevicesReply, PUSH_PATHS } from "../../../src/protocol/push-node.ts";
 import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { startFakeFcm } from "../../support/push/fake-fcm.ts";
 import { startNode } from "../../support/push/node.ts";
 import { startNodeProxy } from "../../support/push/node-proxy.ts";
+import { untilPushed } from "../../support/push/outbox.ts";
 import { pushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
@@ -56,7 +57,7 @@ describe("a server that is killed", () => {
       await until(() => proxy.count(PUSH_PATHS.messages) - before >= sent.length, "the messages to be told", 20_000);
       await until(() => proxy.count(PUSH_PATHS.token) > 1, "the token to be told again", 10_000);
       expect(await second.client.get<object>("/v1/push/token")).toEqual({ registered: true, platform: "android" });
-      await Bun.sleep(500);
+      await untilPushed(second);
       expect(proxy.count(PUSH_PATHS.messages) - before).toBe(sent.length);
     },
     LONG_MS,
@@ -104,10 +105,13 @@ describe("a device that is pruned", () => {
     "[PUSH-4] loses its token at the node, and does not come back with it",
     async () => {
       using fcm = startFakeFcm();
-      await using node = await startNode({ fcm });
-      const options = { lan: true, env: { SVC_PUSH_URL: node.url } };
+      using proxy = startNodeProxy(() => node.url);
+      await using node = await startNode({ fcm, more: `url: ${proxy.url}` });
+      const options = { lan: true, env: { SVC_PUSH_URL: proxy.url } };
       await using phone = await startDevice(options);
       await using lost = await startDevice({ ...options, mnemonic: phone.mnemonic });
+      const space = await createSpace(lost.server.client, "of the lost one");
+      const chat = await createObject(lost.server.client, space.id, { types: ["chat"] });
       await phone.server.client.post("/v1/push/token", { platform: "android", token: "kept-phone" }, 204);
       await lost.server.client.post("/v1/push/token", { platform: "android", token: "lost-phone" }, 204);
       const { Database } = await import("bun:sqlite");
@@ -129,7 +133,11 @@ describe("a device that is pruned", () => {
         (await lost.server.client.request("PUT", "/v1/devices/me", { body: { name: "x" } })).status === 409;
       await until(isPruned, "the lost one to hear of it", 30_000);
       await lost.server.client.post("/v1/push/token", { platform: "android", token: "lost-phone-again" }, 204);
-      await Bun.sleep(1_000);
+      // The second message waits for longer than a token does that is to be told.
+      for (const [before, text] of ["one", "two"].entries()) {
+        await lost.server.client.post(`/v1/spaces/${space.id}/objects/${chat.id}/chat/messages`, { text }, 201);
+        await until(() => proxy.count(PUSH_PATHS.messages) > before, `message ${text} to be told`, 15_000);
+      }
       expect(tokens()).toEqual(["android kept-phone"]);
     },
     LONG_MS,
@@ -155,15 +163,17 @@ describeWithNats("several nodes over one state", () => {
       await watcher.watch(space, ["chats", watcher.id]);
       for (let index = 0; index < 10; index++) await sender.send(space, { chat: `chat ${index}` });
       await until(() => fcm.of("shared-state").length >= 10, "all of them", 15_000);
-      await Bun.sleep(500);
-      expect(fcm.of("shared-state")).toHaveLength(10);
-
       fcm.fail("shared-state", [{ status: 503, retryAfter: "2", body: {} }]);
       alive = [one];
       await sender.send(space, { chat: "the last" });
-      await Bun.sleep(300);
+      const isLeftForLater = () => [one, two].some((node) => node.stderr().includes("takes a notification later"));
+      await until(isLeftForLater, "the provider to be asked", 15_000);
+      // Its state has what it noted before this is answered; else it stays its own for a minute.
+      await watcher.calls.post(PUSH_PATHS.devices, DevicesReply, {});
       await one.kill();
       await until(() => fcm.of("shared-state").length >= 11, "what the dead one had taken", 45_000);
+      const chats = fcm.of("shared-state").map(({ message }) => message.android.collapse_key);
+      expect([chats.length, new Set(chats).size]).toEqual([11, 11]);
     },
     LONG_MS,
   );

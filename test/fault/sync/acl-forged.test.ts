@@ -157,7 +157,7 @@ describe("forged records at a server's sync port", () => {
   }, 30_000);
   for (const row of ACL_MATRIX) {
     rule(
-      `[acl] only ${row.allowed.join(", ") || "nobody"} may ${row.title}: by a forged record and a proposal`,
+      `[ACL-2] only ${row.allowed.join(", ") || "nobody"} may ${row.title}: by a forged record and a proposal`,
       async () => {
         for (const actor of ACTORS) {
           const withGuest = row.guestKey === true || (actor === "guest" && row.title !== "make a guest key");
@@ -217,38 +217,41 @@ describe("forged records at a server's sync port", () => {
   };
 
   for (const role of ["owner", "admin", "writer", "reader", "removed", "stranger"] as const) {
-    rule(`[acl] over HTTP the ${role} may do what the matrix says, and is told the right code otherwise`, async () => {
-      const isOwner = role === "owner";
-      const stage = isOwner || role === "stranger" ? await setStage(true) : await stepDown(role);
-      // The one who owns it now is the cast's other writer.
-      const theOwner = isOwner ? owner.id : stage.cast.others.writer.id;
-      const before = isOwner || role === "stranger" ? undefined : await readRoster(stage.spaceId);
-      for (const { method, path, body, allowed } of httpActions(stage, theOwner)) {
-        const refusedHere = !(allowed as readonly string[]).includes(role);
-        // What the owner may do is done elsewhere; what an admin does without a network is put to the owner's devices.
-        if (!refusedHere && isOwner) continue;
-        const at = role === "stranger" ? UNKNOWN_SPACE : stage.spaceId;
-        const url = `/v1/spaces/${at}${path}`;
-        if (role === "stranger") await device.server.client.fails(method, url, body, 404, "space.not_found");
-        else if (role === "removed") await device.server.client.fails(method, url, body, 409, "space.deleted");
-        else if (refusedHere) {
-          const error = await device.server.client.fails(method, url, body, 403, "acl.forbidden");
-          expect(error.details).toMatchObject({ role });
-        } else {
-          const reply = await device.server.client.request(method, url, body === undefined ? {} : { body });
-          expect([method, path, reply.status < 300]).toEqual([method, path, true]);
+    rule(
+      `[ACL-2] over HTTP the ${role} may do what the matrix says, and is told the right code otherwise`,
+      async () => {
+        const isOwner = role === "owner";
+        const stage = isOwner || role === "stranger" ? await setStage(true) : await stepDown(role);
+        // The one who owns it now is the cast's other writer.
+        const theOwner = isOwner ? owner.id : stage.cast.others.writer.id;
+        const before = isOwner || role === "stranger" ? undefined : await readRoster(stage.spaceId);
+        for (const { method, path, body, allowed } of httpActions(stage, theOwner)) {
+          const refusedHere = !(allowed as readonly string[]).includes(role);
+          // What the owner may do is done elsewhere; what an admin does without a network is put to the owner's devices.
+          if (!refusedHere && isOwner) continue;
+          const at = role === "stranger" ? UNKNOWN_SPACE : stage.spaceId;
+          const url = `/v1/spaces/${at}${path}`;
+          if (role === "stranger") await device.server.client.fails(method, url, body, 404, "space.not_found");
+          else if (role === "removed") await device.server.client.fails(method, url, body, 409, "space.deleted");
+          else if (refusedHere) {
+            const error = await device.server.client.fails(method, url, body, 403, "acl.forbidden");
+            expect(error.details).toMatchObject({ role });
+          } else {
+            const reply = await device.server.client.request(method, url, body === undefined ? {} : { body });
+            expect([method, path, reply.status < 300]).toEqual([method, path, true]);
+          }
         }
-      }
-      if (before) expect(await readRoster(stage.spaceId)).toEqual(before);
-      const written = await device.server.client.request("POST", `/v1/spaces/${stage.spaceId}/objects`, { body: {} });
-      expect([role, written.status]).toEqual([
-        role,
-        { owner: 201, admin: 201, writer: 201, reader: 403, removed: 409, stranger: 201 }[role],
-      ]);
-    });
+        if (before) expect(await readRoster(stage.spaceId)).toEqual(before);
+        const written = await device.server.client.request("POST", `/v1/spaces/${stage.spaceId}/objects`, { body: {} });
+        expect([role, written.status]).toEqual([
+          role,
+          { owner: 201, admin: 201, writer: 201, reader: 403, removed: 409, stranger: 201 }[role],
+        ]);
+      },
+    );
   }
 
-  rule("[acl] after all that, the same links bring honest records, and each refusal was told once", async () => {
+  rule("[ACL-2] after all that, the same links bring honest records, and each refusal was told once", async () => {
     const stage = stages.get(true)!;
     const { world } = stage.cast;
     world.act(owner, (context) => addAccounts(context, [{ identity: createAccount().id, permission: "reader" }]));

@@ -25,7 +25,7 @@ interface Seat {
 
 describeWithNats("convergence of an account's devices", () => {
   rule(
-    `[convergence] random writes, links that come and go, kill -9 of devices and of the network; seed ${SEED}`,
+    `[SYNC-3] random writes, links that come and go, kill -9 of devices and of the network; seed ${SEED}`,
     async () => {
       const rng = createRng(SEED);
       const { pick } = rng;

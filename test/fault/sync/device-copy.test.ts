@@ -21,7 +21,7 @@ const peerOf = async (device: Device) => (await device.server.client.get<{ peerI
 
 describeWithNats("a copied data root", () => {
   rule(
-    "[copy] both that run with one device key say so, and how to mend it; a new device goes on with all and a writer of its own",
+    "[SYNC-8] both that run with one device key say so, and how to mend it; a new device goes on with all and a writer of its own",
     async () => {
       await using nats = await startNats();
       using root = scratchDir("svc-root");

@@ -68,7 +68,7 @@ const statesIn = (said: Record<string, string[]>): string[] => [...new Set(Objec
 
 describe("a peer that is not to be trusted", () => {
   rule(
-    "[status] a peer that says it has the same, or repeats our own heads, without having the changes: never synced",
+    "[SYNC-2] a peer that says it has the same, or repeats our own heads, without having the changes: never synced",
     async () => {
       await using place = await meet();
       const { device, spaceId, fake } = place;
@@ -109,7 +109,7 @@ describe("a peer that is not to be trusted", () => {
   );
 
   rule(
-    "[status] a peer that claims changes which it does not give, lags behind, or does not answer: never synced",
+    "[SYNC-2] a peer that claims changes which it does not give, lags behind, or does not answer: never synced",
     async () => {
       await using place = await meet();
       const { device, spaceId, fake, account } = place;
@@ -140,7 +140,7 @@ describe("a peer that is not to be trusted", () => {
   );
 
   rule(
-    "[status] a change for which there is no key is not synced for as long as it waits, and the rest goes on",
+    "[SYNC-2] a change for which there is no key is not synced for as long as it waits, and the rest goes on",
     async () => {
       await using place = await meet();
       const { device, spaceId, objectId, fake, account } = place;

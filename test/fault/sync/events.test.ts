@@ -45,11 +45,11 @@ async function shows(first: Device, second: Device, spaceId: string): Promise<vo
     await until(
       async () => {
         await publish(body);
-        await Bun.sleep(50);
         return heardOn(stream).length > 0;
       },
       `${body["type"]} on the other device`,
       20_000,
+      50,
     );
     return heardOn(stream)[0]!;
   };

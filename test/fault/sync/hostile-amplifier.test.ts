@@ -141,7 +141,7 @@ beforeEach(() => besieged.partAll());
 afterAll(() => besieged?.[Symbol.asyncDispose](), 30_000);
 
 rule(
-  "[hostile] [unpaid] 300 changes of 2,000 records by a reader, and by a removed member, are kept as they came and in no row",
+  "[CHANGE-6] 300 changes of 2,000 records by a reader, and by a removed member, are kept as they came and in no row",
   async () => {
     const { world, owner } = besieged;
     const forgers = [await forgerOf(reader), await forgerOf(removed)];
@@ -162,7 +162,7 @@ rule(
 );
 
 rule(
-  "[hostile] [late] changes of thousands of records that sort before four of the same: folded in slices, and told when they are",
+  "[CHANGE-9] changes of thousands of records that sort before four of the same: folded in slices, and told when they are",
   async () => {
     const [late, forge] = [await forgerOf(besieged.writer), await forgerOf(besieged.writer)];
     const paths = ["p0", "p1", "p2", "p3"];
@@ -182,7 +182,7 @@ rule(
 );
 
 rule(
-  "[hostile] [late] a change that sorts before thousands of one record has its effect, and the record what came after it",
+  "[CHANGE-9] a change that sorts before thousands of one record has its effect, and the record what came after it",
   async () => {
     const [late, forge] = [await forgerOf(besieged.writer), await forgerOf(besieged.writer)];
     const first = late.paid([set("hot", "late")]);
@@ -196,7 +196,7 @@ rule(
 );
 
 rule(
-  "[hostile] [bounds] what compresses to next to nothing is no body unless it is paid for, and takes no more than that",
+  "[CHANGE-3] what compresses to next to nothing is no body unless it is paid for, and takes no more than that",
   async () => {
     const forge = await forgerOf(besieged.writer);
     const bodies = [forge.bodyOf([set("same", "s", LARGE_TEXT)]), forge.bodyOf(named("none", 10_000, "n"))];
@@ -217,7 +217,7 @@ rule(
 );
 
 rule(
-  "[hostile] [bounds] records of a megabyte that small changes write again and again are written in slices, a late one among them",
+  "[CHANGE-9] records of a megabyte that small changes write again and again are written in slices, a late one among them",
   async () => {
     const [late, forge] = [await forgerOf(besieged.writer), await forgerOf(besieged.writer)];
     const ids = Array.from({ length: 20 }, (_, i) => `large${i}`);

@@ -54,7 +54,7 @@ describe("hostile peers on the LAN", () => {
   afterAll(() => besieged?.[Symbol.asyncDispose](), 30_000);
 
   rule(
-    "[hostile] a frame over the limit, half a frame, an unknown type, endless fragments: the link ends, and nothing else",
+    "[SYNC-4] a frame over the limit, half a frame, an unknown type, endless fragments: the link ends, and nothing else",
     async () => {
       const notice = (payload: Uint8Array, more = false) => encodeFrame(FRAME.notice, 1, payload, more);
       const tooLong = new Uint8Array(9);
@@ -86,7 +86,7 @@ describe("hostile peers on the LAN", () => {
   );
 
   rule(
-    "[hostile] changes with every fault are judged alone: refused or kept aside, the genuine one between them taken, told once",
+    "[CHANGE-4] changes with every fault are judged alone: refused or kept aside, the genuine one between them taken, told once",
     async () => {
       const peer = await join();
       const root = forgeChange(world, writer);
@@ -162,7 +162,7 @@ describe("hostile peers on the LAN", () => {
   );
 
   rule(
-    "[hostile] a peer that never answers, one that never ends and one that repeats itself hold up nobody else",
+    "[SYNC-4] a peer that never answers, one that never ends and one that repeats itself hold up nobody else",
     async () => {
       const same = forgeChange(world, writer).bytes;
       const asked = (peer: HostilePeer, kind: string) => peer.asked.get(kind) ?? 0;
@@ -196,7 +196,7 @@ describe("hostile peers on the LAN", () => {
   );
 
   rule(
-    "[hostile] floods of malformed requests, notices, waiting changes, records and links: told once, memory bounded",
+    "[SYNC-4] floods of malformed requests, notices, waiting changes, records and links: told once, memory bounded",
     async () => {
       const before = memoryOf(server);
       const lines = warningsOf(server).length;
@@ -292,7 +292,7 @@ describe("hostile peers on the LAN", () => {
   );
 
   rule(
-    "[hostile] derived roots, which nobody signs, of half a megabyte are refused, and what is kept of them has a bound",
+    "[CHANGE-3] derived roots, which nobody signs, of half a megabyte are refused, and what is kept of them has a bound",
     async () => {
       const peer = await join();
       const before = { disk: besieged.bytesOnDisk(), ...(await debug()) };
@@ -314,7 +314,7 @@ describe("hostile peers on the LAN", () => {
   );
 
   rule(
-    "[hostile] connections that prove nothing and stay are 32 at most, and keep no member out",
+    "[SYNC-6] connections that prove nothing and stay are 32 at most, and keep no member out",
     async () => {
       const port = await syncPortOf(server);
       const mute = await Promise.all(
@@ -332,7 +332,7 @@ describe("hostile peers on the LAN", () => {
   );
 
   rule(
-    "[hostile] changes that are known already are fetched a bounded number of times, however often a peer asks for that",
+    "[SYNC-4] changes that are known already are fetched a bounded number of times, however often a peer asks for that",
     async () => {
       const peer = await join();
       const change = forgeChange(world, writer).bytes;
@@ -353,7 +353,7 @@ describe("hostile peers on the LAN", () => {
   );
 
   rule(
-    "[hostile] ACL records without end: neither empty ones nor whole messages of them fill memory, and others go on",
+    "[SYNC-4] ACL records without end: neither empty ones nor whole messages of them fill memory, and others go on",
     async () => {
       const before = memoryOf(server);
       const empty = encodeItems(Array.from({ length: 500 }, () => new Uint8Array(0)));

@@ -36,6 +36,15 @@ const untilSynced = async (device: Device, spaces: readonly { spaceId: string }[
   }
 };
 
+/** Until so many regular rounds found a space as it was, as they find all of them. */
+async function rounds(device: Device, spaceId: string, count: number): Promise<void> {
+  const at = async () => (await statusOf(device, spaceId)).lastSyncedAt;
+  for (let n = 0; n < count; n++) {
+    const before = await at();
+    await until(async () => (await at()) !== before, "a round");
+  }
+}
+
 /** Edits pass both ways in the first and the last of the spaces, and the status goes back to synced. */
 async function expectAlive([a, b]: [Device, Device], spaces: readonly { spaceId: string; objectId: string }[]) {
   for (const { spaceId, objectId } of [spaces[0]!, spaces.at(-1)!]) {
@@ -57,7 +66,7 @@ async function expectAlive([a, b]: [Device, Device], spaces: readonly { spaceId:
 
 describeWithNats("spaces at rest on a network", () => {
   rule(
-    "[sync] regular rounds of spaces where nothing happens ask the network nothing, and what happens still comes",
+    "[SYNC-5] regular rounds of spaces where nothing happens ask the network nothing, and what happens still comes",
     async () => {
       await using nats = await startNats();
       await using first = await startDevice({ network: nats.url, env });
@@ -70,12 +79,13 @@ describeWithNats("spaces at rest on a network", () => {
         let asked = 0;
         spy.subscribe("$JS.API.>", { callback: () => void asked++ });
         await spy.flush();
-        // The accounts' own spaces are looked at in every round; each of the others would be asked for four times.
-        const perRound = () => asked / (2 * WATCHED_ROUNDS);
+        // The accounts' own spaces are looked at in every round; each of the others would be asked for four times. Each
+        // device makes rounds while the other's are counted.
+        const perRound = () => asked / (4 * WATCHED_ROUNDS);
         await until(
           async () => {
             asked = 0;
-            await Bun.sleep(WATCHED_ROUNDS * ROUND_MS);
+            for (const device of [first, second]) await rounds(device, spaces[0]!.spaceId, WATCHED_ROUNDS);
             expect(asked).toBeGreaterThan(0);
             return perRound() < SPACES;
           },
@@ -93,13 +103,13 @@ describeWithNats("spaces at rest on a network", () => {
 
 describe("spaces at rest on a LAN", () => {
   rule(
-    "[sync] edits pass between devices whose spaces rest",
+    "[SYNC-3] edits pass between devices whose spaces rest",
     async () => {
       await using first = await startDevice({ lan: true, env });
       const spaces = await fill(first);
       await using second = await startDevice({ lan: true, mnemonic: first.mnemonic, env });
       for (const device of [first, second]) await untilSynced(device, spaces);
-      await Bun.sleep(4 * ROUND_MS);
+      for (const device of [first, second]) await rounds(device, spaces[0]!.spaceId, 4);
       await expectAlive([first, second], spaces);
     },
     LONG_MS,

@@ -5,6 +5,7 @@
 import { expect } from "bun:test";
 import { createLan, describeWithMachines, type Machine } from "../../support/network/machines.ts";
 import { expectConverged } from "../../support/oracle/converged.ts";
+import { pace } from "../../support/pace.ts";
 import { createRng } from "../../support/rng.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
@@ -25,7 +26,7 @@ const peersOf = async (device: Device): Promise<JsonObject[]> =>
 
 describeWithMachines("servers on machines of one LAN", () => {
   rule(
-    "[lan] find each other by multicast alone, also after a cable was pulled and a server restarted meanwhile",
+    "[SYNC-6] find each other by multicast alone, also after a cable was pulled and a server restarted meanwhile",
     async () => {
       await using lan = createLan();
       using root = scratchDir("svc-second");
@@ -62,7 +63,7 @@ describeWithMachines("servers on machines of one LAN", () => {
   );
 
   rule(
-    "[lan] an announced public address is never dialled, one of the LAN is; without p2p nothing is announced or dialled",
+    "[SYNC-13] an announced public address is never dialled, one of the LAN is; without p2p nothing is announced or dialled",
     async () => {
       await using lan = createLan();
       const [here, there] = [await lan.machine(), await lan.machine()];
@@ -97,7 +98,7 @@ describeWithMachines("servers on machines of one LAN", () => {
   );
 
   rule(
-    `[convergence] random writes of two accounts over cables that are pulled and narrow, kill -9; seed ${SEED}`,
+    `[SYNC-3] random writes of two accounts over cables that are pulled and narrow, kill -9; seed ${SEED}`,
     async () => {
       const rng = createRng(SEED);
       await using stack = new AsyncDisposableStack();
@@ -155,7 +156,7 @@ describeWithMachines("servers on machines of one LAN", () => {
           await writes;
           seat.device = undefined;
           if (rng.chance(0.8)) await start(seat);
-        } else await Bun.sleep(rng.int(50, 1500));
+        } else await pace(rng.int(50, 1500));
       }
 
       for (const seat of seats) {

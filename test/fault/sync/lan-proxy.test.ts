@@ -10,6 +10,7 @@ import { type RemoteLine, startLanProxy } from "../../support/network/lan-proxy.
 import { createLan, describeWithMachines, type Machine } from "../../support/network/machines.ts";
 import { mend } from "../../support/network/tcp-line.ts";
 import { expectConverged } from "../../support/oracle/converged.ts";
+import { pace } from "../../support/pace.ts";
 import { createRng } from "../../support/rng.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
@@ -43,7 +44,7 @@ async function twice(act: (direction: "up" | "down") => Promise<void>): Promise<
 
 describeWithMachines("servers with a misbehaving line between them", () => {
   rule(
-    "[lan] bytes that come late, in part, spoilt or not at all break the link at most: it is made anew, all is the same, never synced before",
+    "[SYNC-3] bytes that come late, in part, spoilt or not at all break the link at most: it is made anew, all is the same, never synced before",
     async () => {
       await using lan = createLan();
       const [here, there] = [await lan.machine({ apart: true }), await lan.machine({ apart: true })];
@@ -111,7 +112,7 @@ describeWithMachines("servers with a misbehaving line between them", () => {
   );
 
   rule(
-    `[convergence] random writes of two accounts on three machines over such lines, kill -9 of servers; seed ${SEED}`,
+    `[SYNC-3] random writes of two accounts on three machines over such lines, kill -9 of servers; seed ${SEED}`,
     async () => {
       const rng = createRng(SEED);
       await using stack = new AsyncDisposableStack();
@@ -180,7 +181,7 @@ describeWithMachines("servers with a misbehaving line between them", () => {
           await writes;
           seat.device = undefined;
           if (rng.chance(0.8)) await start(seat);
-        } else await Bun.sleep(rng.int(50, 1000));
+        } else await pace(rng.int(50, 1000));
       }
       for (const seat of seats) {
         await mend(seat.line);

@@ -2,6 +2,7 @@
 import { describe, expect } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { type JsonObject, until } from "../../support/server/client.ts";
@@ -12,7 +13,7 @@ const LONG_MS = 90_000;
 
 describe("two devices of an account on a LAN", () => {
   rule(
-    "[lan] a second device brings everything back, edits pass both ways, and the states are true",
+    "[SYNC-3] a second device brings everything back, edits pass both ways, and the states are true",
     async () => {
       await using first = await startDevice({ lan: true });
       const space = await createSpace(first.server.client);
@@ -67,7 +68,7 @@ describe("two devices of an account on a LAN", () => {
   );
 
   rule(
-    "[lan] a space ended on one device ends on the other; accounts that share nothing do not meet",
+    "[SPACE-7] a space ended on one device ends on the other; accounts that share nothing do not meet",
     async () => {
       await using first = await startDevice({ lan: true });
       await using stranger = await startDevice({ lan: true });
@@ -87,7 +88,7 @@ describe("two devices of an account on a LAN", () => {
   );
 
   rule(
-    "[lan] a space that is removed in the middle of a round leaves it quietly, and leaves nothing behind",
+    "[SPACE-7] a space that is removed in the middle of a round leaves it quietly, and leaves nothing behind",
     async () => {
       await using first = await startDevice({ lan: true });
       await using second = await startDevice({ lan: true, mnemonic: first.mnemonic });
@@ -105,7 +106,7 @@ describe("two devices of an account on a LAN", () => {
         })();
         await until(async () => (await spacesOf(second)).some(({ id }) => id === space.id), "the row", 20_000);
         const forced = second.server.client.request("POST", `/v1/spaces/${space.id}/sync`);
-        await Bun.sleep(i * 10);
+        await pace(i * 10);
         await remover.server.client.del(`/v1/spaces/${space.id}`);
         expect([204, 409, 503]).toContain((await forced).status);
         await writing;
@@ -131,7 +132,7 @@ describe("two devices of an account on a LAN", () => {
   );
 
   rule(
-    "[lan] members of a space whose servers were killed find each other again, though all was open before the LAN was",
+    "[SYNC-6] members of a space whose servers were killed find each other again, though all was open before the LAN was",
     async () => {
       using ownerRoot = scratchDir("svc-owner");
       using memberRoot = scratchDir("svc-member");

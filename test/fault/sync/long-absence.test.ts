@@ -74,7 +74,7 @@ async function bootedWith(options: DeviceOptions, collection: Collection, count:
 
 describeWithNats("a long absence, over a network", () => {
   rule(
-    "[catch-up] is part of the boot pass: old devices, a member removed and added again, and new devices have it all",
+    "[SYNC-11] is part of the boot pass: old devices, a member removed and added again, and new devices have it all",
     async () => {
       await using nats = await startNats();
       using ownerRoot = scratchDir("svc-owner");
@@ -119,7 +119,7 @@ describeWithNats("a long absence, over a network", () => {
   );
 
   rule(
-    "[acl] a member removed before and added again after hundreds of records never was gone when it comes back",
+    "[SYNC-11] a member removed before and added again after hundreds of records never was gone when it comes back",
     async () => {
       await using nats = await startNats();
       using memberRoot = scratchDir("svc-member");
@@ -152,7 +152,7 @@ describeWithNats("a long absence, over a network", () => {
   );
 
   rule(
-    "[restore] the phrase on an empty machine brings everything back, and shows how far it is as a process",
+    "[SYNC-11] the phrase on an empty machine brings everything back, and shows how far it is as a process",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });
@@ -193,7 +193,7 @@ describeWithNats("a long absence, over a network", () => {
 
 describe("a long absence, over the LAN", () => {
   rule(
-    "[catch-up] is part of the boot pass where the only other devices are on the LAN",
+    "[SYNC-11] is part of the boot pass where the only other devices are on the LAN",
     async () => {
       using secondRoot = scratchDir("svc-second");
       await using owner = await startDevice({ lan: true });

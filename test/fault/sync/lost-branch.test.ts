@@ -22,7 +22,7 @@ const OPEN = { mode: "open", permission: "writer" };
 
 describeWithNats("a ACL log that its owner's devices forked", () => {
   rule(
-    "[acl] what a member wrote on the branch that lost reaches everybody, though it comes later and over the network alone",
+    "[ACL-11] what a member wrote on the branch that lost reaches everybody, though it comes later and over the network alone",
     async () => {
       await using nats = await startNats();
       using firstRoot = scratchDir("svc-first");

@@ -36,7 +36,7 @@ interface Debug {
 
 describe("a member that serves an ACL log that is not the present one", () => {
   rule(
-    "[acl] an older chain moves nothing; of two by admins the first stays and debug shows the alarm, over a restart, until the owner decides",
+    "[ACL-13] an older chain moves nothing; of two by admins the first stays and debug shows the alarm, over a restart, until the owner decides",
     async () => {
       using ownerRoot = scratchDir("svc-owner");
       using root = scratchDir("svc-server");

@@ -36,7 +36,7 @@ async function sharedAt({ server }: Device): Promise<Set<string>> {
 }
 
 rule(
-  `[hostile] with more than ${TOKENS_IN_A_LIST} keys on either side every shared space is recognised, the last ones too`,
+  `[SYNC-6] with more than ${TOKENS_IN_A_LIST} keys on either side every shared space is recognised, the last ones too`,
   async () => {
     using root = scratchDir("svc-many-keys", memoryDir());
     await using server = await startDevice({ lan: true, dataDir: root.path });

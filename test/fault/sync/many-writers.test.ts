@@ -9,6 +9,7 @@ import { decodeWants, encodeItems } from "../../../src/sync/session/messages.ts"
 import { SYNC_KINDS } from "../../../src/sync/session/remote-replica.ts";
 import { besiege, processorMsOf, spaceBytesOf } from "../../support/hostile/besieged.ts";
 import { forgeChange, memoryOf } from "../../support/hostile/hostile-peer.ts";
+import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
 import { until } from "../../support/server/client.ts";
 import { type Device, rowsOf, setName, statusOf, untilSynced } from "../../support/server/devices.ts";
@@ -49,7 +50,7 @@ function watched(name: string, device: Device, spaceId: string) {
 }
 
 rule(
-  `[hostile] beside ${WRITERS} writers of one member edits pass both ways, and a write takes no longer`,
+  `[SYNC-5] beside ${WRITERS} writers of one member edits pass both ways, and a write takes no longer`,
   async () => {
     await using world = await besiege();
     const { server, honest, spaceId, objectId, writer } = world;
@@ -87,7 +88,7 @@ rule(
     const editing = async (): Promise<void> => {
       for (let n = 0; !isOver; n++) {
         slowest = Math.max(slowest, await timed(() => setName(server, spaceId, objectId, `meanwhile ${n}`)));
-        await Bun.sleep(250);
+        await pace(250);
       }
     };
     const takenMs = await timed(() => Promise.all([pushing(), editing()]));

@@ -18,7 +18,7 @@ const NETWORK_KEY = /\bU[A-Z2-7]{55}\b/;
 
 describeWithNats("the network as it is documented", () => {
   rule(
-    "[network] who is not admitted is told so with its key, in debug and at network init; once admitted it syncs",
+    "[SYNC-10] who is not admitted is told so with its key, in debug and at network init; once admitted it syncs",
     async () => {
       using tls = scratchDir("svc-tls");
       const authority = makeTestCa();

@@ -36,7 +36,7 @@ async function networkOf(url: string, { space }: Device) {
 const ITEMS = { name: "items", idRule: "user" } as const;
 
 describeWithNats("bodies on the network", () => {
-  rule("[purge] a deletion that loses its right after the bodies were dropped: the network gives them back", () =>
+  rule("[CHANGE-8] a deletion that loses its right after the bodies were dropped: the network gives them back", () =>
     withDevices(async (devices) => {
       await using nats = await startNats();
       const owner = devices.open("owner", devices.owner);

@@ -25,7 +25,7 @@ const untilHeld = (device: Device, spaceId: string): Promise<void> =>
 
 describeWithNats("devices of an account on a network", () => {
   rule(
-    "[network] what one device left there restores another that never meets it, and edits pass both ways",
+    "[SYNC-3] what one device left there restores another that never meets it, and edits pass both ways",
     async () => {
       await using nats = await startNats();
       await using first = await startDevice({ network: nats.url });
@@ -51,7 +51,7 @@ describeWithNats("devices of an account on a network", () => {
   );
 
   rule(
-    "[network] a new space is left there, and found by another device, without waiting for a regular round",
+    "[SYNC-3] a new space is left there, and found by another device, without waiting for a regular round",
     async () => {
       await using nats = await startNats();
       const env = { SVC_SYNC_INTERVAL: "1h" };
@@ -69,7 +69,7 @@ describeWithNats("devices of an account on a network", () => {
   );
 
   rule(
-    "[status] with the network stopped and changes unacknowledged nothing says synced; afterwards it does",
+    "[SYNC-2] with the network stopped and changes unacknowledged nothing says synced; afterwards it does",
     async () => {
       await using nats = await startNats();
       await using device = await startDevice({ network: nats.url });
@@ -96,7 +96,7 @@ describeWithNats("devices of an account on a network", () => {
   );
 
   rule(
-    "[rollback] a wiped store is filled again, and a device that comes later gets everything",
+    "[SYNC-7] a wiped store is filled again, and a device that comes later gets everything",
     async () => {
       await using nats = await startNats();
       await using first = await startDevice({ network: nats.url });

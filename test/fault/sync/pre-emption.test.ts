@@ -37,7 +37,7 @@ async function openStranger(url: string) {
 
 describeWithNats("messages about spaces that are another's", () => {
   rule(
-    "[inbox] no message of a stranger keeps two from their one-to-one space, or anybody from a space it is added to",
+    "[SYNC-12] no message of a stranger keeps two from their one-to-one space, or anybody from a space it is added to",
     async () => {
       await using nats = await startNats();
       await using one = await startDevice({ network: nats.url });
@@ -75,7 +75,7 @@ describeWithNats("messages about spaces that are another's", () => {
   );
 
   rule(
-    "[inbox] hundreds of throwaway requests fill no list for good: a later genuine one is shown",
+    "[SPACE-4] hundreds of throwaway requests fill no list for good: a later genuine one is shown",
     async () => {
       await using nats = await startNats();
       await using one = await startDevice({ network: nats.url });

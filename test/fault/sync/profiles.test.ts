@@ -27,7 +27,7 @@ const nameOf = async ({ server }: Device, identity: string): Promise<string | un
 
 describeWithNats("profiles over a network", () => {
   rule(
-    "[profile] a change that was answered reaches all members, though the server is killed at once and the network was away",
+    "[SYNC-14] a change that was answered reaches all members, though the server is killed at once and the network was away",
     async () => {
       await using nats = await startNats();
       using root = scratchDir("svc-data");
@@ -76,7 +76,7 @@ describeWithNats("profiles over a network", () => {
   );
 
   rule(
-    "[profile] a change while a request to join waits is told once one is let in",
+    "[SYNC-14] a change while a request to join waits is told once one is let in",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });

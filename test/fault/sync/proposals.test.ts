@@ -12,7 +12,7 @@ const WAIT_MS = 40_000;
 
 describeWithNats("an admin that was alone", () => {
   rule(
-    "[acl] a removal by an admin without a network reaches the owner over the network later; until then nothing is synced",
+    "[ACL-15] a removal by an admin without a network reaches the owner over the network later; until then nothing is synced",
     async () => {
       await using nats = await startNats();
       await using line = await startTcpProxy(nats.port);

@@ -33,7 +33,7 @@ const peerIdOf = async ({ server }: Device): Promise<string> =>
 
 describe("a device that is not what it was, on a LAN alone", () => {
   rule(
-    "[rollback] put back to an older copy, having written on before it met anybody: nothing is lost, all converge, debug says so",
+    "[SYNC-7] put back to an older copy, having written on before it met anybody: nothing is lost, all converge, debug says so",
     async () => {
       using root = scratchDir("svc-rolled-back");
       using copy = scratchDir("svc-older-copy");
@@ -81,7 +81,7 @@ describe("a device that is not what it was, on a LAN alone", () => {
   );
 
   rule(
-    "[fork] a data root that runs twice on one machine: they refuse each other and take turns with others; all converge",
+    "[SYNC-8] a data root that runs twice on one machine: they refuse each other and take turns with others; all converge",
     async () => {
       using root = scratchDir("svc-original");
       using copy = scratchDir("svc-copy");
@@ -120,7 +120,7 @@ describe("a device that is not what it was, on a LAN alone", () => {
 
 describeWithMachines("a data root that was copied to another machine", () => {
   rule(
-    "[fork] the copy is a device of its own and writes as a writer of its own: the two meet, and nothing forks",
+    "[SYNC-8] the copy is a device of its own and writes as a writer of its own: the two meet, and nothing forks",
     async () => {
       using root = scratchDir("svc-original");
       using copy = scratchDir("svc-copy");

@@ -16,7 +16,7 @@ const replacedOf = async (device: Device, spaceId: string): Promise<number> =>
 
 describeWithNats("a device that is not what it was", () => {
   rule(
-    "[rollback] put back to an older copy it fetches what it had written, writes on as another, and all converge",
+    "[SYNC-7] put back to an older copy it fetches what it had written, writes on as another, and all converge",
     async () => {
       using root = scratchDir("svc-rolled-back");
       using copy = scratchDir("svc-older-copy");
@@ -50,7 +50,7 @@ describeWithNats("a device that is not what it was", () => {
   );
 
   rule(
-    "[fork] a data root that ran twice: both sides' writes under one writer are kept and folded everywhere",
+    "[SYNC-8] a data root that ran twice: both sides' writes under one writer are kept and folded everywhere",
     async () => {
       using root = scratchDir("svc-original");
       using copy = scratchDir("svc-copy");
@@ -116,7 +116,7 @@ const debugOf = (device: Device, spaceId: string): Promise<Debug> =>
 
 describeWithNats("a network that is not what it was", () => {
   rule(
-    "[rollback] put back to an older copy of its store it gets everything back, rights too, and debug says what happened",
+    "[SYNC-7] put back to an older copy of its store it gets everything back, rights too, and debug says what happened",
     async () => {
       using awayRoot = scratchDir("svc-away");
       await using nats = await startNats();
@@ -188,7 +188,7 @@ describeWithNats("a network that is not what it was", () => {
 
 describeWithNats("a data root that runs twice at once", () => {
   rule(
-    "[fork] both write under one name at the same time, and end with the same, as writers of their own",
+    "[SYNC-8] both write under one name at the same time, and end with the same, as writers of their own",
     async () => {
       using root = scratchDir("svc-original");
       using copy = scratchDir("svc-copy");

@@ -89,7 +89,7 @@ const costOf = (device: Device) => ({
 
 describeWithNats("who left, on a network", () => {
   rule(
-    "[ACL-6] [hostile] old and guessed tags, replays, forged records and floods change neither state, disk, memory nor a status",
+    "[ACL-6] old and guessed tags, replays, forged records and floods change neither state, disk, memory nor a status",
     async () => {
       await using nats = await startNats();
       const account = await knownAccount();

@@ -143,7 +143,7 @@ describeWithNats("what others see of accounts that share a space over a network"
   const transportSecret = (): Uint8Array => life.secrets["transport secret"] as Uint8Array;
 
   rule(
-    "[secrecy] neither the wire nor the operator's disk holds content, names, ids or keys, in any usual form",
+    "[SYNC-9] neither the wire nor the operator's disk holds content, names, ids or keys, in any usual form",
     async () => {
       const captures = [...proxy.captured(), ...filesBelow(natsDirectory)];
       const seen = openCaptures(captures);
@@ -158,7 +158,7 @@ describeWithNats("what others see of accounts that share a space over a network"
   );
 
   rule(
-    "[secrecy] a stranger's server and account get no space id, no name and no content of others",
+    "[SYNC-9] a stranger's server and account get no space id, no name and no content of others",
     async () => {
       const { client } = stranger.server;
       const answers: string[] = [];
@@ -210,7 +210,7 @@ describeWithNats("what others see of accounts that share a space over a network"
   );
 
   rule(
-    "[secrecy] keys of a removed member and of a revoked guest open nothing that was written after, and all before",
+    "[SYNC-9] keys of a removed member and of a revoked guest open nothing that was written after, and all before",
     async () => {
       const context = { spaceId: life.space.id, transportSecret: transportSecret(), messages: after };
       const { guestToken } = life;

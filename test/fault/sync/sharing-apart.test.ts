@@ -42,7 +42,7 @@ async function untilAdmin(device: Device, spaceId: string): Promise<void> {
 
 describe("what was done apart", () => {
   rule(
-    "[acl] what an owner's device had been asked for when it was killed takes effect when it runs again, with nobody there",
+    "[ACL-15] what an owner's device had been asked for when it was killed takes effect when it runs again, with nobody there",
     async () => {
       using ownerRoot = scratchDir("svc-owner");
       using adminRoot = scratchDir("svc-admin");
@@ -76,7 +76,7 @@ describe("what was done apart", () => {
   );
 
   rule(
-    "[acl] what an admin asked for in vain waits no more: it undoes nothing, and the space is in step again",
+    "[ACL-15] what an admin asked for in vain waits no more: it undoes nothing, and the space is in step again",
     async () => {
       using ownerRoot = scratchDir("svc-owner");
       using adminRoot = scratchDir("svc-admin");
@@ -125,7 +125,7 @@ describe("what was done apart", () => {
   );
 
   rule(
-    "[acl] who was removed or given less stays so, whatever the owner's devices had done apart and both had to do again",
+    "[ACL-11] who was removed or given less stays so, whatever the owner's devices had done apart and both had to do again",
     async () => {
       using firstRoot = scratchDir("svc-first");
       using secondRoot = scratchDir("svc-second");
@@ -166,7 +166,7 @@ describe("what was done apart", () => {
   );
 
   rule(
-    "[guest-key] of two that were made apart, the one that lost does not come back once the other was revoked",
+    "[ACL-11] of two that were made apart, the one that lost does not come back once the other was revoked",
     async () => {
       using firstRoot = scratchDir("svc-first");
       using secondRoot = scratchDir("svc-second");

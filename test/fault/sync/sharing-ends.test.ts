@@ -24,7 +24,7 @@ const streamsOf = (device: Device, spaceId: string, objectId: string) => {
 
 describe("a space that is over for an account", () => {
   rule(
-    "[streams] of a space end with closed{sdk_closed} for who was removed, the members' after it told of the removal",
+    "[SPACE-7] of a space end with closed{sdk_closed} for who was removed, the members' after it told of the removal",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using member = await startDevice({ lan: true });
@@ -56,7 +56,7 @@ describe("a space that is over for an account", () => {
   );
 
   rule(
-    "[streams] end, and contacts go, with a space that is deleted or left while nobody else is there to hear of it",
+    "[SPACE-7] end, and contacts go, with a space that is deleted or left while nobody else is there to hear of it",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using member = await startDevice({ lan: true });
@@ -93,7 +93,7 @@ describe("a space that is over for an account", () => {
   );
 
   rule(
-    "[sharing] who was away when it was removed or declined, or a guest key revoked, is told whenever it meets a member",
+    "[SPACE-7] who was away when it was removed or declined, or a guest key revoked, is told whenever it meets a member",
     async () => {
       using ownerRoot = scratchDir("svc-owner");
       using memberRoot = scratchDir("svc-member");
@@ -156,7 +156,7 @@ describe("a space that is over for an account", () => {
   );
 
   rule(
-    "[sharing] whoever leaves is heard of, also when the row of the space is written to at that very moment",
+    "[SPACE-7] whoever leaves is heard of, also when the row of the space is written to at that very moment",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using member = await startDevice({ lan: true });

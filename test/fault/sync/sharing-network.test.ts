@@ -24,7 +24,7 @@ const OPEN = { mode: "open", permission: "writer" };
 
 describeWithNats("two accounts on a network", () => {
   rule(
-    "[sharing] invite, request, accept, data, removal over the network; a revoked invite is invite.invalid",
+    "[ACL-3] invite, request, accept, data, removal over the network; a revoked invite is invite.invalid",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });
@@ -67,7 +67,7 @@ describeWithNats("two accounts on a network", () => {
   );
 
   rule(
-    "[sharing] who is added directly sees invite_pending, declines, accepts after all, and reads",
+    "[SPACE-5] who is added directly sees invite_pending, declines, accepts after all, and reads",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });
@@ -99,7 +99,7 @@ describeWithNats("two accounts on a network", () => {
   );
 
   rule(
-    "[sharing] an open invite lets its holder in at once, to read and write, with nobody's help",
+    "[ACL-17] an open invite lets its holder in at once, to read and write, with nobody's help",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });
@@ -125,7 +125,7 @@ describeWithNats("two accounts on a network", () => {
   );
 
   rule(
-    "[sharing] a one-to-one space reaches the other's list; guests read by the guest key until it is revoked",
+    "[SPACE-2] [SPACE-4] a one-to-one space reaches the other's list; guests read by the guest key until it is revoked",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });
@@ -164,7 +164,7 @@ describeWithNats("two accounts on a network", () => {
   );
 
   rule(
-    "[sharing] what an admin did while the network was away takes effect when it is back, with no owner's device there",
+    "[ACL-15] what an admin did while the network was away takes effect when it is back, with no owner's device there",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });
@@ -211,7 +211,7 @@ describeWithNats("two accounts on a network", () => {
   );
 
   rule(
-    "[acl] who wrote while it lost the right to is told what was cut, in debug and in its log",
+    "[CHANGE-6] who wrote while it lost the right to is told what was cut, in debug and in its log",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });

@@ -4,6 +4,7 @@
  */
 import { describe, expect } from "bun:test";
 import { describeWithNats, startNats } from "../../support/network/nats.ts";
+import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
@@ -52,7 +53,7 @@ async function bringIn(owner: Device, joiner: Device, spaceId: string, permissio
 
 describeWithNats("people on a network", () => {
   rule(
-    "[acl] two admins who act at once on two servers end with one roster; who comes back keeps what it wrote",
+    "[ACL-11] two admins who act at once on two servers end with one roster; who comes back keeps what it wrote",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });
@@ -117,7 +118,7 @@ describeWithNats("people on a network", () => {
   );
 
   rule(
-    "[sharing] second devices of both sides see the invite, the request and the membership, and may end it",
+    "[ACL-3] second devices of both sides see the invite, the request and the membership, and may end it",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });
@@ -171,7 +172,7 @@ describeWithNats("people on a network", () => {
   );
 
   rule(
-    "[sharing] kill -9 in the middle of a join, of leaving and of a removal: after a restart each comes to its end",
+    "[ACL-3] kill -9 in the middle of a join, of leaving and of a removal: after a restart each comes to its end",
     async () => {
       await using nats = await startNats();
       using dir = scratchDir("svc-data");
@@ -195,7 +196,7 @@ describeWithNats("people on a network", () => {
             () => true,
             () => false,
           );
-          await Bun.sleep(afterMs);
+          await pace(afterMs);
           await restart();
           await answered;
         }
@@ -223,7 +224,7 @@ describeWithNats("people on a network", () => {
   );
 
   rule(
-    "[guest-key] a guest may manage nothing; after the key was revoked another one lets it in again",
+    "[ACL-2] a guest may manage nothing; after the key was revoked another one lets it in again",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });
@@ -270,7 +271,7 @@ describeWithNats("people on a network", () => {
 
 describe("people on a LAN alone", () => {
   rule(
-    "[acl] what admins do without a network waits for the owner's device, which puts it in order: one roster",
+    "[ACL-15] what admins do without a network waits for the owner's device, which puts it in order: one roster",
     async () => {
       using dir = scratchDir("svc-data");
       let owner = await startDevice({ lan: true, dataDir: dir.path });

@@ -59,7 +59,7 @@ const OUTAGES: Outage[] = [
 
 describeWithNats("the status while the network does not serve", () => {
   rule(
-    "[status] with unacknowledged changes nothing says synced while the network is gone, hangs, stalls or loses; then it does",
+    "[SYNC-2] with unacknowledged changes nothing says synced while the network is gone, hangs, stalls or loses; then it does",
     async () => {
       await using nats = await startNats();
       await using proxy = await startTcpProxy(nats.port);
@@ -94,7 +94,7 @@ describeWithNats("the status while the network does not serve", () => {
   );
 
   rule(
-    "[status] an ACL record that the network refuses keeps the space from being synced, however often it is asked",
+    "[SYNC-2] an ACL record that the network refuses keeps the space from being synced, however often it is asked",
     async () => {
       const account = await knownAccount();
       await using nats = await startNats({
@@ -140,7 +140,7 @@ describeWithNats("the status while the network does not serve", () => {
   );
 
   rule(
-    "[status] a store that lost everything and takes nothing is not one that keeps anything: never synced",
+    "[SYNC-2] a store that lost everything and takes nothing is not one that keeps anything: never synced",
     async () => {
       const account = await knownAccount();
       await using nats = await startNats({
@@ -177,7 +177,7 @@ describeWithNats("the status while the network does not serve", () => {
   );
 
   rule(
-    "[status] killed with unacknowledged changes and started again without the network: nothing says synced until it is back",
+    "[SYNC-2] killed with unacknowledged changes and started again without the network: nothing says synced until it is back",
     async () => {
       using root = scratchDir("svc-killed");
       await using nats = await startNats();

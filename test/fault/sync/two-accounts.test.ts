@@ -31,7 +31,7 @@ interface Seat {
 
 describeWithNats("convergence of two accounts that share a space", () => {
   rule(
-    `[convergence] random writes over links that delay, reset, truncate and stall, kill -9 of all kinds; seed ${SEED}`,
+    `[SYNC-3] random writes over links that delay, reset, truncate and stall, kill -9 of all kinds; seed ${SEED}`,
     async () => {
       const rng = createRng(SEED);
       await using stack = new AsyncDisposableStack();

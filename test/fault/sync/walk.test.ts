@@ -5,6 +5,7 @@
 import { expect, test } from "bun:test";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
@@ -53,7 +54,7 @@ async function traceOf({ server }: Device, dir: ScratchDir, run: () => Promise<u
 /** Until nothing of what was done before is under way: in a while no round begins. */
 const untilQuiet = (device: Device, dir: ScratchDir): Promise<void> =>
   until(
-    async () => !filesOf(await traceOf(device, dir, () => Bun.sleep(500))).includes("src/sync/round-scheduler.ts"),
+    async () => !filesOf(await traceOf(device, dir, () => pace(500))).includes("src/sync/round-scheduler.ts"),
     "the server to be quiet",
     60_000,
   );
@@ -131,7 +132,7 @@ function expectWalk(heading: string, visits: readonly Visit[], enteredTwice: Ent
   expect(again).toEqual([]);
 }
 
-test("[walk] who enters a file is told through whatever lies between, and a call that leads nowhere enters nothing", () => {
+test("who enters a file is told through whatever lies between, and a call that leads nowhere enters nothing", () => {
   const visits = [
     { file: "a", from: null },
     { file: "b", from: 0 },
@@ -154,7 +155,7 @@ test("[walk] who enters a file is told through whatever lies between, and a call
 });
 
 rule(
-  "[walk] a write and a change from the LAN go through the files that the architecture names, in that order, and enter none from two sides",
+  "a write and a change from the LAN go through the files that the architecture names, in that order, and enter none from two sides",
   async () => {
     using dir = scratchDir("svc-walk");
     await using first = await startTraced(dir);

@@ -30,17 +30,17 @@ const PLANTED: [rule: string, files: Record<string, string>][] = [
   ],
 ];
 
-test("[gates] clean code passes oxlint", async () => {
+test("clean code passes oxlint", async () => {
   expect(await oxlint(CLEAN)).toMatchObject({ exitCode: 0 });
 });
 
-test.each(PLANTED)("[gates] oxlint refuses a planted fault: %s", async (rule, files) => {
+test.each(PLANTED)("oxlint refuses a planted fault: %s", async (rule, files) => {
   const { exitCode, output } = await oxlint(files);
   expect(output).toContain(rule);
   expect(exitCode).not.toBe(0);
 });
 
-describe("[gates] what is too long", () => {
+describe("what is too long", () => {
   const body = (lines: number): string => "  a();\n".repeat(lines);
   const plant = async (files: Record<string, string>): Promise<string[]> => {
     const dir = mkdtempSync(join(scratch, "long-"));

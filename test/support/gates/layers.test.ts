@@ -4,7 +4,7 @@ import { findBreaches, readSources } from "./layers.ts";
 
 const breachesOf = (path: string, source: string) => findBreaches(new Map([[path, source]]));
 
-describe("[layers] a planted breach fails the gate", () => {
+describe("a planted breach fails the gate", () => {
   test.each([
     ["a room importing one below it", "src/base/a.ts", `import { b } from "../protocol/b.ts";`],
     ["a type import", "src/store/a.ts", `import type { B } from "../space/b.ts";`],
@@ -58,7 +58,7 @@ describe("[layers] a planted breach fails the gate", () => {
   });
 });
 
-describe("[layers] what is allowed passes", () => {
+describe("what is allowed passes", () => {
   test.each([
     ["a room importing one above it", "src/change/a.ts", `import { b } from "../crypto/b.ts";`],
     ["a worker of the same room", "src/store/a.ts", `new Worker(workerEntry("src/store/b-worker.ts"));`],
@@ -81,12 +81,12 @@ describe("[layers] what is allowed passes", () => {
   });
 });
 
-test("[layers] an import the gate cannot read is an error, not a pass", () => {
+test("an import the gate cannot read is an error, not a pass", () => {
   const source = `const a = 1; import { b } from "../engine/b.ts"; console.log(a, b);`;
   expect(() => breachesOf("src/base/a.ts", source)).toThrow("cannot read");
 });
 
-test("[layers] the gate reads the real tree", async () => {
+test("the gate reads the real tree", async () => {
   const sources = await readSources(join(import.meta.dir, "../../.."));
   expect(sources.has("src/protocol/errors.ts")).toBe(true);
   expect(sources.has("test/support/gates/layers.ts")).toBe(true);

@@ -16,7 +16,7 @@ async function found(files: Record<string, string>): Promise<string[]> {
   return findProse(root);
 }
 
-describe("[gates] a refusal is worded at the edge", () => {
+describe("a refusal is worded at the edge", () => {
   test.each([
     ["in the call", "throw svcError(`a.b`, {}, `The ${what} is gone`);"],
     ["in a part of the details", 'throw refusedAs("a.b", { reason: "it is gone" }, why);'],

@@ -6,7 +6,7 @@ const ROOT = join(import.meta.dir, "../../..");
 const RULES = new Map([["docs/reference/x.md", "- **QQ-1** One.\n- **QQ-2** Two.\n"]]);
 const check = (source: string, path = "src/a.test.ts") => checkReference(new Map([[path, source]]), RULES);
 
-describe("[reference] a planted fault is found", () => {
+describe("a planted fault is found", () => {
   test("a citation of a rule that there is not", () => {
     expect(check("// QQ-3").unknown).toEqual(["src/a.test.ts: QQ-3"]);
   });
@@ -20,23 +20,34 @@ describe("[reference] a planted fault is found", () => {
     expect(check("// §17 languages").foreign).toEqual(["src/a.test.ts: §17"]);
     expect(check("// RFC 8032 § 5.1").foreign).toEqual([]);
   });
+  test("a title with a label that is no rule's id", () => {
+    const titled = (title: string) => check(`rule(\n  "${title}",\n  run,\n);`).labels;
+    expect(titled("[edge] what is odd")).toEqual(["src/a.test.ts: [edge]"]);
+    expect(titled("[QQ-1] [space/query] what is odd")).toEqual(["src/a.test.ts: [space/query]"]);
+    expect(titled("[qq-1] what is odd")).toEqual(["src/a.test.ts: [qq-1]"]);
+    expect(check('test.each(CASES)("[edge] %s", run)').labels).toEqual(["src/a.test.ts: [edge]"]);
+    expect([titled("[QQ-1] [QQ-2] what is"), titled("what is, as [1, 2]")]).toEqual([[], []]);
+    expect(check('{ title: "[edge] what is odd" }').labels).toEqual(["src/a.test.ts: [edge]"]);
+    expect(check("rule(`[edge] what is`, run)", "test/support/a.ts").labels).toEqual(["test/support/a.ts: [edge]"]);
+    expect(check('rule("[edge] what is", run)', "src/a.ts").labels).toEqual([]);
+  });
   test("a range in the list that leaves a rule out", () => {
     expect(checkList("- [X](x.md): QQ-1 to QQ-2\n", RULES)).toEqual([]);
     expect(checkList("- [X](x.md): QQ-1 to QQ-1\n", RULES)).toEqual(["x.md: QQ-1 to QQ-2"]);
   });
 });
 
-test("[reference] every rule that is cited stands in docs/reference, and every rule there is cited by a test", async () => {
+test("every rule that is cited stands in docs/reference, and every rule there is cited by a test; labels are ids", async () => {
   const faults = checkReference(await readCiting(ROOT), await readRules(ROOT));
-  expect(faults).toEqual({ unknown: [], unproved: [], foreign: [] });
+  expect(faults).toEqual({ unknown: [], unproved: [], foreign: [], labels: [] });
 });
 
-test("[reference] the list of the rules says which there are", async () => {
+test("the list of the rules says which there are", async () => {
   const list = await Bun.file(join(ROOT, "docs/reference/README.md")).text();
   expect(checkList(list, await readRules(ROOT))).toEqual([]);
 });
 
-describe("[reference] the files that documents name", () => {
+describe("the files that documents name", () => {
   const named = (text: string): string[] =>
     [...text.matchAll(/`([A-Za-z0-9_-]+(?:\/[A-Za-z0-9_.-]+)+\.tsx?)`/g)].map(([, path]) => path!);
   /** As a document names a file: from the project's root on, or from `src/` on. */

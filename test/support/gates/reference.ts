@@ -5,6 +5,10 @@ const RULE = /^- \*\*([A-Z]+-\d+)\*\* /gm;
 /** Documents that are not in the repository: nobody who reads a citation of them could look it up. */
 const FOREIGN = /\b(?:spec|gaps|design|recipes)(?:\.md)? ?§{0,2} ?\d+|§\d+|\bprocess rule \d+/g;
 
+/** The labels with which a title begins: the first text of a call, or what a scenario gives as its title. */
+const LABELS = /(?:\(|\btitle:)\s*["'`]((?:\[[^\]\n]{2,}\] )+)/g;
+const ID = /^[A-Z]+-\d+$/;
+
 export interface ReferenceFaults {
   /** `path: id` of citations without a rule. */
   unknown: string[];
@@ -12,6 +16,8 @@ export interface ReferenceFaults {
   unproved: string[];
   /** `path: text` of citations of documents that are not here. */
   foreign: string[];
+  /** `path: [label]` of test titles that begin with a label which is no rule's id. */
+  labels: string[];
 }
 
 /** Sources and rule texts by path from the project's root. */
@@ -24,7 +30,7 @@ export function checkReference(
   );
   const prefixes = [...new Set([...rules].map((id) => id.split("-")[0]!))];
   const citation = new RegExp(`\\b(?:${prefixes.join("|")})-\\d+\\b`, "g");
-  const faults: ReferenceFaults = { unknown: [], unproved: [], foreign: [] };
+  const faults: ReferenceFaults = { unknown: [], unproved: [], foreign: [], labels: [] };
   const proved = new Set<string>();
   for (const [path, source] of sourcesByPath) {
     for (const [id] of source.matchAll(citation)) {
@@ -32,9 +38,18 @@ export function checkReference(
       else if (isTest(path)) proved.add(id);
     }
     for (const [text] of source.matchAll(FOREIGN)) faults.foreign.push(`${path}: ${text}`);
+    if (isTest(path) || path.startsWith("test/"))
+      faults.labels.push(...freeLabels(source).map((label) => `${path}: [${label}]`));
   }
   faults.unproved = [...rules].filter((id) => !proved.has(id));
   return faults;
+}
+
+/** A rule that there is not is found as a citation: here it is enough that a label has the form of an id. */
+function freeLabels(source: string): string[] {
+  return [...source.matchAll(LABELS)]
+    .flatMap(([, labels]) => [...labels!.matchAll(/\[([^\]]*)\]/g)].map(([, label]) => label!))
+    .filter((label) => !ID.test(label));
 }
 
 /**

@@ -29,7 +29,7 @@ async function said(source: string): Promise<string[]> {
   return log;
 }
 
-test("[walk] a function says that it is entered and left, also by throwing, and which call made it", async () => {
+test("a function says that it is entered and left, also by throwing, and which call made it", async () => {
   const log = await said(`
     function run(): void { const inner = (): number => again(1); inner(); try { fail(); } catch {} }
     function again(n = 2): number { return n; }
@@ -47,7 +47,7 @@ test("[walk] a function says that it is entered and left, also by throwing, and 
   ]);
 });
 
-test("[walk] a function that waits is left meanwhile, in loops and after failures too", async () => {
+test("a function that waits is left meanwhile, in loops and after failures too", async () => {
   const log = await said(`
     async function run(): Promise<void> {
       await 1;

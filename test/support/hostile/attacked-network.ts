@@ -49,6 +49,8 @@ export interface AttackedNetwork extends AsyncDisposable {
   rosterOf(device: Device): Promise<Roster>;
   putRecord(bytes: Uint8Array): Promise<unknown>;
   putChanges(changes: readonly Uint8Array[]): Promise<unknown>;
+  /** Has the owner's server take changes from a peer on its LAN. */
+  tellServer(changes: readonly Uint8Array[]): Promise<void>;
   /** Edits pass both ways. */
   honestSyncGoesOn(): Promise<void>;
 }
@@ -114,6 +116,9 @@ export async function openAttackedNetwork(waitMs: number): Promise<AttackedNetwo
     putChanges(changes) {
       const subject = logSubject(keys, "c");
       return js.publish(subject, sealLogMessage(keys.sealKey, subject, changes));
+    },
+    async tellServer(changes) {
+      await relay.push(spaceId, { chain: await relay.chainOf(spaceId), frames: [changes] });
     },
     async honestSyncGoesOn() {
       for (const [from, to] of [

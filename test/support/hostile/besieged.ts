@@ -134,7 +134,7 @@ export function spaceBytesOf({ server, accountId }: Device, spaceId: string): nu
 }
 
 /** Processor time that a server has used, milliseconds. */
-export function processorMsOf({ server }: Device): number {
+export function processorMsOf({ server }: Pick<Device, "server">): number {
   const fields = readFileSync(`/proc/${server.pid}/stat`, "utf8").split(") ")[1]!.split(" ");
   const TICKS_A_SECOND = 100;
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_A_SECOND;

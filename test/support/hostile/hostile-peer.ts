@@ -158,7 +158,7 @@ function answerFrom(offers: ReadonlyMap<string, Offer>, kind: string, body: Uint
     case SYNC_KINDS.pending:
       return encodeItems(offer?.pending ?? []);
     case SYNC_KINDS.vector:
-      return encodeVectorPage({ vector: [], rest: false });
+      return encodeVectorPage({ shared: new Uint8Array(0), vector: [], rest: false });
     case SYNC_KINDS.pull:
       return encodePullReply(frameOf(offer, decodePullRequest(body).cursor));
     default:

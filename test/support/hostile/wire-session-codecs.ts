@@ -43,7 +43,7 @@ const session = <T>(
 const PULL = {
   space: spaceId,
   vector: [writer],
-  range: { after: bytesOf(48), upto: new Uint8Array(0) },
+  only: true,
   cursor: 4,
   chains: [{ author: bytesOf(32), writer: bytesOf(16), ids: [bytesOf(32)] }],
   held: [bytesOf(32)],
@@ -66,13 +66,13 @@ export const SESSION_CODECS: readonly WireCodec[] = [
   ),
   session(
     "vector request",
-    messages.encodeVectorRequest(spaceId, bytesOf(48)).slice(),
+    messages.encodeVectorRequest(spaceId, bytesOf(48), [bytesOf(32), bytesOf(32)]).slice(),
     messages.decodeVectorRequest,
-    ({ space, after }) => messages.encodeVectorRequest(space, after),
+    ({ space, after, parts }) => messages.encodeVectorRequest(space, after, parts),
   ),
   session(
     "vector",
-    messages.encodeVectorPage({ vector: [writer], rest: true }).slice(),
+    messages.encodeVectorPage({ shared: bytesOf(2), vector: [writer], rest: true }).slice(),
     messages.decodeVectorPage,
     messages.encodeVectorPage,
   ),

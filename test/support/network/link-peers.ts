@@ -15,6 +15,10 @@ export interface LinkPeer {
   readonly account: ReturnType<typeof createSigner>;
   readonly events: string[];
   readonly logged: string[];
+  /** By which it decides whom to dial when: so far ahead of the real one. */
+  readonly clock: { aheadMs: number };
+  /** How often it met its own device key. */
+  ownKeySeen(): number;
 }
 
 export const spaceNamed = (name: string): SpaceId => name as SpaceId;
@@ -54,7 +58,9 @@ export function useLinkPeers() {
       const keys: LinkKeys & LinkPeer["keys"] = { own: also.own ?? randomBytes(32), spaces: [...spaces] };
       const account = createSigner(also.accountSeed ?? randomBytes(32));
       const events: string[] = [];
+      const clock = { aheadMs: 0 };
       let times = 0;
+      let ownKeys = 0;
       const logged: string[] = [];
       const note = (message: string) => void logged.push(message);
       const log: Log = { ...silentLog, warn: note, error: note, child: () => log };
@@ -66,7 +72,9 @@ export function useLinkPeers() {
           host: "127.0.0.1",
           discoverOn: () => ["127.0.0.1"],
           mdnsPort,
+          nowMs: () => performance.now() + clock.aheadMs,
           port: {
+            ownKeySeen: () => void ownKeys++,
             keys() {
               const now = { ...keys, spaces: [...keys.spaces] };
               also.asked?.(++times);
@@ -79,7 +87,7 @@ export function useLinkPeers() {
         }),
       );
       manager.onRequest("echo", async (_link, body) => body);
-      return { manager, keys, account, events, logged };
+      return { manager, keys, account, events, logged, clock, ownKeySeen: () => ownKeys };
     },
   };
 }

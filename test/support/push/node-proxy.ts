@@ -8,6 +8,8 @@ export interface NodeProxy extends Disposable {
   restore(): void;
   /** Each request waits so long first. */
   delayMs: number;
+  /** Requests that did not reach the node. */
+  readonly lost: number;
   /** How often a path was asked. */
   count(path: string): number;
 }
@@ -16,11 +18,16 @@ export function startNodeProxy(nodeUrl: () => string): NodeProxy {
   const traffic: string[] = [];
   const asked: string[] = [];
   let isCut = false;
+  let lost = 0;
+  const noAnswer = (what: string): Response => {
+    lost++;
+    return new Response(what, { status: 502 });
+  };
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     async fetch(request) {
-      if (isCut) return new Response("the line is cut", { status: 502 });
+      if (isCut) return noAnswer("the line is cut");
       if (proxy.delayMs > 0) await Bun.sleep(proxy.delayMs);
       const { pathname } = new URL(request.url);
       asked.push(pathname);
@@ -38,12 +45,15 @@ export function startNodeProxy(nodeUrl: () => string): NodeProxy {
       kept.delete("content-length");
       return new Response(text === "" ? null : text, { status: answer.status, headers: kept });
     },
-    error: () => new Response("the node does not answer", { status: 502 }),
+    error: () => noAnswer("the node does not answer"),
   });
   const proxy: NodeProxy = {
     url: `http://127.0.0.1:${server.port}`,
     traffic,
     delayMs: 0,
+    get lost() {
+      return lost;
+    },
     cut: () => {
       isCut = true;
     },

@@ -1,8 +1,10 @@
 /** A push node of the freshly built executable, in front of servers that speak FCM and APNs. */
+import { Database } from "bun:sqlite";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ServiceAccount } from "../../../src/push-node/fcm.ts";
+import { until } from "../server/client.ts";
 import { BINARY } from "../server/server.ts";
 import { apnsCredentials } from "./fake-apns.ts";
 
@@ -25,6 +27,8 @@ export interface PushNode extends AsyncDisposable {
   readonly directory: string;
   readonly databasePath: string;
   stderr(): string;
+  /** Until a provider has decided on all that was taken: what has not arrived then does not arrive. Of nodes with a file. */
+  untilDelivered(): Promise<void>;
   /** SIGKILL and wait. */
   kill(): Promise<void>;
   /** Starts it again on the same port and state. */
@@ -67,6 +71,7 @@ export async function startNode(options: NodeOptions = {}): Promise<PushNode> {
     directory,
     databasePath,
     stderr: () => stderr,
+    untilDelivered: () => until(() => waitingIn(databasePath) === 0, "the node to have delivered everything"),
     kill,
     start,
     [Symbol.asyncDispose]: async () => {
@@ -74,6 +79,12 @@ export async function startNode(options: NodeOptions = {}): Promise<PushNode> {
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** How many deliveries a node has taken that no provider has decided on. */
+function waitingIn(databasePath: string): number {
+  using db = new Database(databasePath, { readonly: true });
+  return db.query<{ count: number }, []>("SELECT count(*) AS count FROM deliveries").get()!.count;
 }
 
 function writeConfig(directory: string, port: number, databasePath: string, options: NodeOptions): void {

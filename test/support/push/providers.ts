@@ -5,9 +5,6 @@ import { type FakeFcm, startFakeFcm } from "./fake-fcm.ts";
 import type { NodeOptions, PushNode } from "./node.ts";
 import { type PushAccount, pushAccount, spaceKeyOf } from "./push-account.ts";
 
-/** What has not come by then is not on its way. */
-export const QUIET_MS = 300;
-
 export interface Providers extends AsyncDisposable {
   readonly fcm: FakeFcm;
   /** Knows no token of Apple's other environment, which knows those alone that begin with `5a`. */

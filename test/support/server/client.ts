@@ -201,13 +201,18 @@ export async function until(
   condition: () => boolean | Promise<boolean>,
   what: string,
   timeoutMs = 10_000,
+  everyMs = 15,
 ): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`waited ${timeoutMs} ms for ${what}`);
-    await Bun.sleep(15);
+    await Bun.sleep(everyMs);
   }
 }
+
+/** Until what happens now has a later time than an instant of the server's. */
+export const untilAfter = (instant: Json | undefined): Promise<void> =>
+  until(() => Date.now() > Date.parse(String((instant as JsonObject)["$date"])), "the clock to go on", 1_000, 1);
 
 function parseJson(text: string): Json | undefined {
   if (text === "") return undefined;

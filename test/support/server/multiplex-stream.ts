@@ -24,8 +24,8 @@ export interface MultiplexStream extends AsyncDisposable {
   kept(): readonly SubscriptionFrame[];
   /** Drops what is kept of this subscription. */
   forget(id: string): void;
-  /** Reads what arrives within `quietMs`. */
-  settle(quietMs: number): Promise<void>;
+  /** Reads what has arrived. */
+  settle(): Promise<void>;
   /** Everything to the end, which must be `closed` of the stream; its reason. */
   untilClosed(): Promise<string>;
   change(body: { add?: SubscriptionRequest[]; drop?: string[] }): Promise<void>;
@@ -65,8 +65,8 @@ export async function openMultiplex(
     forget(id) {
       kept = kept.filter((frame) => frame.id !== id);
     },
-    async settle(quietMs) {
-      while (!(await stream.isQuiet(quietMs))) kept.push(await read());
+    async settle() {
+      while (!(await stream.isQuiet())) kept.push(await read());
     },
     async untilClosed() {
       const { reason, frames } = await stream.untilClosed();

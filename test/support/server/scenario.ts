@@ -4,7 +4,7 @@ import { rule } from "../rule.ts";
 import { type Client, clip, envelopeOf, type Json, type JsonObject, type Reply } from "./client.ts";
 
 export interface Scenario {
-  /** `[rule] what is shown` */
+  /** `[ID] what is shown`, by the rule that it proves. */
   title: string;
   method: string;
   /** `{name}` stands for a variable of the context, here and in every string of `body`. */

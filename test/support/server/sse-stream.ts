@@ -37,8 +37,8 @@ export interface SseStream extends AsyncDisposable {
   snapshot(): Promise<Page>;
   /** The entries of the next `changes` frame. */
   changes(timeoutMs?: number): Promise<ChangesEntry[]>;
-  /** True when nothing arrives within `quietMs`. */
-  isQuiet(quietMs: number): Promise<boolean>;
+  /** Whether nothing has arrived that was not read. */
+  isQuiet(): Promise<boolean>;
   /** Frames until `closed`, which is returned with its reason. */
   untilClosed(timeoutMs?: number): Promise<{ reason: string; frames: SseFrame[] }>;
   /** Everything received so far as text, comments included. */
@@ -131,9 +131,8 @@ function createSseStream(headers: Headers, body: ReadableStream<Uint8Array>, abo
       return (await expectEvent("snapshot")) as unknown as Page;
     },
     changes: async (timeoutMs) => (await expectEvent("changes", timeoutMs)) as unknown as ChangesEntry[],
-    isQuiet: async (quietMs) => {
-      if (frames.length === 0 && !ended)
-        await Promise.race([new Promise<void>((r) => waiting.push(r)), Bun.sleep(quietMs)]);
+    isQuiet: async () => {
+      if (frames.length === 0 && !ended) await Bun.sleep(0);
       return frames.length === 0 && !ended;
     },
     untilClosed: async (timeoutMs = 20_000) => {

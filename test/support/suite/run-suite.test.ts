@@ -82,7 +82,7 @@ const PLANTED: [rule: string, source: string, expected: { passed: number; failed
   ],
 ];
 
-describe("[suite] the counts are honest", () => {
+describe("the counts are honest", () => {
   test.each(PLANTED)("%s", async (_rule, source, { passed, failed, skipped = 0 }) => {
     const result = await runPlanted({ "src/planted.test.ts": source });
     expect(result).toMatchObject({ passed, failed, skipped });
@@ -262,7 +262,7 @@ describe("[suite] the counts are honest", () => {
   });
 });
 
-describe("[suite] the closing line", () => {
+describe("the closing line", () => {
   test("is the last line and agrees with the exit code", async () => {
     const good = await runSuiteScript({ "src/good.test.ts": PASSING });
     expect(good).toEqual({ lastLine: "2 passed, 0 failed", exitCode: 0 });

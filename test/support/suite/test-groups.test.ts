@@ -5,7 +5,7 @@ import { TEST_GROUPS } from "./test-groups.ts";
 
 const ROOT = join(import.meta.dir, "../../..");
 
-test("[suite] every test file of the project belongs to exactly one group", async () => {
+test("every test file of the project belongs to exactly one group", async () => {
   const files = await Array.fromAsync(new Bun.Glob("{src,cli,ui,test}/**/*.{test,spec}.*").scan({ cwd: ROOT }));
   const groupsOf = (file: string) =>
     TEST_GROUPS.filter((group) => group.patterns.some((pattern) => new Bun.Glob(pattern).match(file)));
@@ -13,7 +13,7 @@ test("[suite] every test file of the project belongs to exactly one group", asyn
   expect(files.filter((file) => groupsOf(file).length !== 1)).toEqual([]);
 });
 
-test("[suite] files that begin first are there", async () => {
+test("files that begin first are there", async () => {
   for (const group of TEST_GROUPS) {
     const found = await Promise.all(
       group.patterns.map((pattern) => Array.fromAsync(new Bun.Glob(pattern).scan({ cwd: ROOT }))),
@@ -22,7 +22,7 @@ test("[suite] files that begin first are there", async () => {
   }
 });
 
-test("[suite] no process may take longer than the suite has", () => {
+test("no process may take longer than the suite has", () => {
   for (const { processTimeoutMs } of TEST_GROUPS) expect(processTimeoutMs).toBeLessThan(SUITE_LIMIT_MS);
   expect(SUITE_LIMIT_MS).toBeLessThan(3_600_000);
 });

@@ -29,8 +29,12 @@ const ACCOUNT = createAccount(new Uint8Array(32).fill(7));
 const CLOCK = { nowMs: () => 1_800_000_000_000 };
 
 /** Nothing is ever read on the loop. */
-export const ALWAYS_ASIDE: ReadTimes = { windowMs: -1, commitMs: -1 };
-const NEVER_ASIDE: ReadTimes = { windowMs: Number.POSITIVE_INFINITY, commitMs: Number.POSITIVE_INFINITY };
+export const ALWAYS_ASIDE: ReadTimes = { windowMs: -1, commitMs: -1, turnMs: Number.POSITIVE_INFINITY };
+export const NEVER_ASIDE: ReadTimes = {
+  windowMs: Number.POSITIVE_INFINITY,
+  commitMs: Number.POSITIVE_INFINITY,
+  turnMs: Number.POSITIVE_INFINITY,
+};
 
 export type LiveSpace = ReturnType<typeof assemble>;
 

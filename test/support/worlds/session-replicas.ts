@@ -112,8 +112,10 @@ export function remoteOf(space: Space, reader: Account, tamper: Tamper = (_kind,
     if (kind === SYNC_KINDS.state)
       return encodeState(stateFor(space.replica, decodeStateRequest(body), space.replica.acl.mayRead(reader.id)));
     if (kind === SYNC_KINDS.pull) return encodePullReply(space.replica.pull(decodePullRequest(body)));
-    if (kind === SYNC_KINDS.vector)
-      return encodeVectorPage(vectorPage(vectorOf(space).vector, decodeVectorRequest(body).after));
+    if (kind === SYNC_KINDS.vector) {
+      const { after, parts } = decodeVectorRequest(body);
+      return encodeVectorPage(vectorPage(vectorOf(space), after, parts));
+    }
     if (kind === SYNC_KINDS.wants) return encodeItems(space.replica.changesNamed(decodeWants(body).ids));
     if (kind === SYNC_KINDS.acl) return encodeItems(space.replica.acl.recordsFrom(decodeAclRequest(body).from));
     return encodeItems(space.replica.acl.pending());

@@ -222,7 +222,6 @@ const CLAUSES: Readonly<Record<string, (pair: Pair) => Promise<void>>> = {
 /** Holds a transport to what all of them keep. */
 export function transportContract(name: string, open: () => Promise<TransportEnds>): void {
   describe(`${name} as a transport`, () => {
-    for (const [clause, run] of Object.entries(CLAUSES))
-      rule(`[transport] ${clause}`, () => withPair(open, run), 60_000);
+    for (const [clause, run] of Object.entries(CLAUSES)) rule(clause, () => withPair(open, run), 60_000);
   });
 }

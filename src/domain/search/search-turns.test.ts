@@ -1,0 +1,98 @@
+import { expect, test } from "bun:test";
+import { silentLog } from "../../base/log.ts";
+import { ChildLost } from "../../search/child-process.ts";
+import type { IndexAnswer } from "../../search/index-protocol.ts";
+import { createSearchTurns } from "./search-turns.ts";
+
+const ANSWER: IndexAnswer = { hits: [], incomplete: false };
+
+/** A process of the indexes in which the test answers. */
+function world(limits: { deadlineMs?: number; holdUpMs?: number } = {}) {
+  const sent: { name: string; answer: PromiseWithResolvers<IndexAnswer> }[] = [];
+  const arrivals: (() => void)[] = [];
+  const turns = createSearchTurns({
+    ask({ query }) {
+      const answer = Promise.withResolvers<IndexAnswer>();
+      sent.push({ name: query.query, answer });
+      arrivals.shift()?.();
+      return answer.promise;
+    },
+    kill: () => sent.at(-1)?.answer.reject(new ChildLost("killed")),
+    isStopped: () => false,
+    log: silentLog,
+    ...{ deadlineMs: 60_000, holdUpMs: 60_000, ...limits },
+  });
+  return {
+    turns,
+    sent,
+    run: (spaceId: string, name: string) =>
+      turns.run({
+        kind: "search",
+        place: { spaceId, source: "", index: "" },
+        config: { properties: {}, datasets: {} },
+        query: { query: name, limit: 1, maxData: 1, mode: "fts" },
+      }),
+    /** Waits until so many searches were sent. */
+    async sentAre(count: number): Promise<void> {
+      while (sent.length < count) await new Promise<void>((arrived) => arrivals.push(arrived));
+    },
+  };
+}
+
+test("[SEARCH-7] the process has one search at a time, and spaces take turns", async () => {
+  const { run, sent, sentAre } = world();
+  const all = [run("a", "a1"), run("a", "a2"), run("a", "a3"), run("b", "b1"), run("b", "b2")];
+  for (let at = 0; at < 5; at++) {
+    await sentAre(at + 1);
+    expect(sent).toHaveLength(at + 1);
+    sent[at]!.answer.resolve(ANSWER);
+  }
+  await Promise.all(all);
+  expect(sent.map(({ name }) => name)).toEqual(["a1", "b1", "a2", "b2", "a3"]);
+});
+
+test("[SEARCH-7] a search is late only once it has begun; then it is refused, and the next one is sent", async () => {
+  const { turns, run, sent, sentAre } = world({ deadlineMs: 1 });
+  const late = run("a", "late").then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  const next = run("a", "next");
+  await sentAre(1);
+  turns.begun("other");
+  turns.begun("a");
+  expect(await late).toMatchObject({ code: "server.unavailable", refusal: { code: "search.took_long" } });
+  await sentAre(2);
+  sent[1]!.answer.resolve(ANSWER);
+  expect(await next).toBe(ANSWER);
+});
+
+for (const when of ["before it began", "after it began"] as const)
+  test(`[SEARCH-7] a search has less time once one of another space waits, also where that came ${when}`, async () => {
+    const { turns, run, sent, sentAre } = world({ holdUpMs: 1 });
+    const late = run("a", "late").then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    await sentAre(1);
+    if (when === "after it began") turns.begun("a");
+    const next = run("b", "next");
+    if (when === "before it began") turns.begun("a");
+    expect(await late).toMatchObject({ code: "server.unavailable", refusal: { code: "search.took_long" } });
+    await sentAre(2);
+    sent[1]!.answer.resolve(ANSWER);
+    expect(await next).toBe(ANSWER);
+  });
+
+test("[SEARCH-7] a search whose process was lost is sent once more, and refused when it is lost again", async () => {
+  const { run, sent, sentAre } = world();
+  const lost = run("a", "lost").then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  for (let at = 0; at < 2; at++) {
+    await sentAre(at + 1);
+    sent[at]!.answer.reject(new ChildLost("gone"));
+  }
+  expect(await lost).toMatchObject({ code: "server.unavailable", refusal: { code: "search.lost_twice" } });
+});

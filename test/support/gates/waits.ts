@@ -1,0 +1,35 @@
+/**
+ * Fixed waits in tests: to sleep and then look says nothing where the machine is slow, and costs its time where it is fast.
+ * What a test waits for is a condition (`until`); what goes on beside it takes its time by `pace`. A turn of the event loop
+ * (`sleep(0)`) and a loop on one line that polls a condition without a clock are allowed.
+ */
+import { join } from "node:path";
+
+const WAIT = /\b(?:Bun\.sleep(?:Sync)?|setTimeout)\((?!0\))/;
+/** Brings a wait of its own under another name. */
+const TIMERS = /["'](?:node:)?timers(?:\/promises)?["']/;
+const POLL = /^while \((?!.*\b(?:now\(|Date\b)).*\) await Bun\.sleep\(\d+\);$/;
+/** Its tests are written out as texts, for runs of their own that fail and hang. */
+const WRITES_TESTS = "test/support/suite/run-suite.test.ts";
+
+/** `path:line: text` of each fixed wait in the tests among these sources, by path. */
+export function findWaits(sourcesByPath: ReadonlyMap<string, string>): string[] {
+  return [...sourcesByPath].flatMap(([path, source]) =>
+    /\.test\.tsx?$/.test(path) && path !== WRITES_TESTS
+      ? source.split("\n").flatMap((line, index) => (isWait(line.trim()) ? `${path}:${index + 1}: ${line.trim()}` : []))
+      : [],
+  );
+}
+
+function isWait(line: string): boolean {
+  return TIMERS.test(line) || (WAIT.test(line) && !POLL.test(line));
+}
+
+export async function readTests(root: string): Promise<Map<string, string>> {
+  const paths = (await Array.fromAsync(new Bun.Glob("{src,cli,ui,test}/**/*.test.{ts,tsx}").scan({ cwd: root })))
+    .filter((path) => !path.startsWith("test/support/gates/waits"))
+    .sort();
+  return new Map(
+    await Promise.all(paths.map(async (path) => [path, await Bun.file(join(root, path)).text()] as const)),
+  );
+}
