@@ -62,6 +62,27 @@ test("[CHANGE-1] whatever is accepted re-encodes to the very bytes", () => {
   );
 });
 
+test("texts around the length that is written a character at a time are those of the reference", () => {
+  for (let length = 20; length < 40; length++)
+    for (const last of ["", "z", "\u007f", "\u0080", "ß", "€", "😀"]) {
+      const input = { ["k".repeat(length)]: "x".repeat(length) + last, after: [last, true] };
+      const bytes = encodeCbor(input);
+      expect(Buffer.from(bytes).toString("hex")).toBe(Buffer.from(reference.encode(input)).toString("hex"));
+      expect(decodeCbor(bytes)).toEqual(input);
+    }
+});
+
+test("what was read before makes no difference: a long value, a refused one, a short one", () => {
+  const long = encodeCbor([new Uint8Array(200_000).fill(7), "text"]);
+  const short = encodeCbor(["a", 1]);
+  for (let turn = 0; turn < 3; turn++) {
+    expect(decodeCbor(long)).toEqual([Buffer.alloc(200_000, 7), "text"]);
+    expect(() => decodeCbor(Buffer.from("a2616201616101", "hex"))).toThrow(RangeError);
+    expect(decodeCbor(short)).toEqual(["a", 1]);
+    expect(() => decodeCbor(Buffer.concat([short, short]))).toThrow(RangeError);
+  }
+});
+
 test.each([
   ["an integer that is longer than need be", "1801"],
   ["keys out of order", "a2616201616101"],

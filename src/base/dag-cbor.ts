@@ -28,12 +28,20 @@ const MAX_DEPTH = 16;
 const LINK_PREFIX = Uint8Array.of(0x00, 0x01, 0x71, 0x12, 0x20);
 /** Texts up to this many characters are read one character at a time. */
 const SHORT_TEXT = 32;
+/** A writer that is used again keeps this much room. */
+const ROOM_KEPT = 64 << 10;
 const text = new TextEncoder();
 const strictText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 class Writer {
   private bytes = Buffer.allocUnsafe(1024);
   private length = 0;
+
+  /** Begins anew in the room that there is, unless what was written last took very much. */
+  restart(): void {
+    if (this.bytes.length > ROOM_KEPT) this.bytes = Buffer.allocUnsafe(1024);
+    this.length = 0;
+  }
 
   reserve(count: number): number {
     const at = this.length;
@@ -70,24 +78,50 @@ class Writer {
     }
   }
 
+  private byte(value: number): void {
+    const at = this.reserve(1);
+    this.bytes[at] = value;
+  }
+
+  private text(value: string): void {
+    if (value.length > SHORT_TEXT || !this.shortAscii(value)) {
+      const bytes = text.encode(value);
+      this.head(3, bytes.length);
+      this.raw(bytes);
+    }
+  }
+
+  /** Nearly all texts are short field names: their characters are their bytes. Answers whether this one is so. */
+  private shortAscii(value: string): boolean {
+    const begun = this.length;
+    this.head(3, value.length);
+    const at = this.reserve(value.length);
+    for (let i = 0; i < value.length; i++) {
+      const code = value.charCodeAt(i);
+      if (code > 0x7f) {
+        this.length = begun;
+        return false;
+      }
+      this.bytes[at + i] = code;
+    }
+    return true;
+  }
+
   raw(data: Uint8Array): void {
     const at = this.reserve(data.length);
     this.bytes.set(data, at);
   }
 
   value(value: CborValue): void {
-    if (value === null) this.raw(Uint8Array.of(0xf6));
-    else if (value === false) this.raw(Uint8Array.of(0xf4));
-    else if (value === true) this.raw(Uint8Array.of(0xf5));
+    if (value === null) this.byte(0xf6);
+    else if (value === false) this.byte(0xf4);
+    else if (value === true) this.byte(0xf5);
     else if (typeof value === "number") {
       if (!Number.isSafeInteger(value)) throw new RangeError("dag-cbor: only safe integers");
       if (value >= 0) this.head(0, value);
       else this.head(1, -1 - value);
-    } else if (typeof value === "string") {
-      const bytes = text.encode(value);
-      this.head(3, bytes.length);
-      this.raw(bytes);
-    } else if (value instanceof Uint8Array) {
+    } else if (typeof value === "string") this.text(value);
+    else if (value instanceof Uint8Array) {
       this.head(2, value.length);
       this.raw(value);
     } else if (value instanceof Link) {
@@ -111,7 +145,15 @@ class Writer {
   take(): Uint8Array {
     return this.bytes.subarray(0, this.length);
   }
+
+  /** Whether exactly these bytes were written. */
+  wrote(bytes: Uint8Array): boolean {
+    return this.length === bytes.length && this.bytes.compare(bytes, 0, bytes.length, 0, this.length) === 0;
+  }
 }
+
+/** Where a value is written that is only compared. */
+const compared = new Writer();
 
 /** DAG-CBOR map order: shorter keys first, then bytewise (keys here are ASCII). */
 function compareKeys(a: string, b: string): number {
@@ -325,7 +367,9 @@ function utf8(bytes: Uint8Array): string {
  */
 export function decodeCbor(bytes: Uint8Array, maxValues?: number): CborValue {
   const value = decodeCanonicalCbor(bytes, maxValues);
-  if (Buffer.compare(encodeCbor(value), bytes) !== 0) throw new MalformedError("not_canonical");
+  compared.restart();
+  compared.value(value);
+  if (!compared.wrote(bytes)) throw new MalformedError("not_canonical");
   return value;
 }
 

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { type GroupResult, runGroups } from "./test-group-run.ts";
+import { type GroupResult, type GroupRunOptions, runGroups } from "./test-group-run.ts";
 import type { TestGroup } from "./test-groups.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "svc-run-suite-"));
@@ -122,9 +122,31 @@ describe("the counts are honest", () => {
     const notes = `import { test } from "bun:test"; import { appendFileSync } from "node:fs"; import { basename } from "node:path";
       test("is noted", () => appendFileSync("order", basename(import.meta.path)[0]));`;
     const root = await plant({ "src/a.test.ts": notes, "src/b.test.ts": notes, "src/c.test.ts": notes });
-    const group = { ...GROUP, longest: ["src/c.test.ts"] };
-    expect(await run([group], root)).toMatchObject([{ passed: 3, failed: 0 }]);
-    expect(await Bun.file(join(root, "order")).text()).toBe("cab");
+    const secondsByFile = { "src/b.test.ts": 20, "src/c.test.ts": 30 };
+    expect(await run([GROUP], root, { secondsByFile })).toMatchObject([{ passed: 3, failed: 0 }]);
+    expect(await Bun.file(join(root, "order")).text()).toBe("cba");
+  });
+
+  test("more processes run while there is time for them, and no more than may", async () => {
+    const waits = (own: string, others: string[]) =>
+      `import { test } from "bun:test"; import { existsSync } from "node:fs";
+      test("meets", async () => {
+        await Bun.write("${own}", "");
+        while (!${JSON.stringify(others)}.every((other) => existsSync(other))) await Bun.sleep(5);
+      });`;
+    const root = await plant({
+      "src/a.test.ts": waits("a", ["b", "c"]),
+      "src/b.test.ts": waits("b", ["c"]),
+      "src/c.test.ts": waits("c", ["b"]),
+      "src/d.test.ts": `import { test } from "bun:test"; import { existsSync } from "node:fs";
+        test("is after another", () => { if (!existsSync("a") || !existsSync("b") || !existsSync("c")) throw new Error("early"); });`,
+    });
+    let asked = 0;
+    // The first time there is none.
+    const hasTime = () => asked++ > 0;
+    const result = await run([GROUP], root, { more: { processes: 3, hasTime } });
+    expect(result).toMatchObject([{ passed: 4, failed: 0 }]);
+    expect(asked).toBeGreaterThanOrEqual(3);
   });
 
   test("files of several groups run side by side, those of a group that is to be alone after them, one by one", async () => {
@@ -146,7 +168,7 @@ describe("the counts are honest", () => {
     });
     const group = (name: string, alone: boolean) => ({ ...GROUP, name, alone, patterns: [`${name}/*.test.ts`] });
     const groups = [group("alone", true), group("one", false), group("other", false)];
-    expect(await run(groups, root, 3)).toMatchObject([
+    expect(await run(groups, root, { processes: 3 })).toMatchObject([
       { group: "alone", passed: 2, failed: 0 },
       { group: "one", passed: 1, failed: 0 },
       { group: "other", passed: 1, failed: 0 },
@@ -286,7 +308,6 @@ const GROUP: TestGroup = {
   alone: false,
   secondRun: false,
   data: "memory",
-  longest: [],
   testTimeoutMs: 5000,
   processTimeoutMs: 20_000,
 };
@@ -297,15 +318,15 @@ async function plant(files: Record<string, string>): Promise<string> {
   return root;
 }
 
-const run = (groups: TestGroup[], root: string, processes = 1, refuseSkips = false): Promise<GroupResult[]> =>
-  runGroups(groups, { root, refuseSkips, processes, print: () => {} });
+const run = (groups: TestGroup[], root: string, options: Partial<GroupRunOptions> = {}): Promise<GroupResult[]> =>
+  runGroups(groups, { root, refuseSkips: false, processes: 1, print: () => {}, ...options });
 
 async function runPlanted(
   files: Record<string, string>,
-  { processes, ...change }: Partial<TestGroup> & { processes?: number } = {},
+  { processes = 1, ...change }: Partial<TestGroup> & { processes?: number } = {},
   refuseSkips = false,
 ): Promise<GroupResult> {
-  const [result] = await run([{ ...GROUP, ...change }], await plant(files), processes, refuseSkips);
+  const [result] = await run([{ ...GROUP, ...change }], await plant(files), { processes, refuseSkips });
   return result!;
 }
 

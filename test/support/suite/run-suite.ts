@@ -5,6 +5,8 @@
 import { rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import secondsByFile from "./long-files.json";
+import { createSpareTime, processorUse, usedShare } from "./spare-time.ts";
 import { countsLine, failedGroup, type GroupResult, runGroups, sumVerdicts } from "./test-group-run.ts";
 import { TEST_GROUPS, type TestGroup } from "./test-groups.ts";
 
@@ -15,6 +17,8 @@ const SLOWEST_SHOWN = 16;
 
 /** Half of what tests do is waiting. Memory bounds how many run at a time on a machine of many processors. */
 const PROCESSES = Math.min(2 * availableParallelism(), 8);
+/** So many while all of them wait so much that processors have time left. */
+const MOST_PROCESSES = Math.min(4 * availableParallelism(), 12);
 
 if (import.meta.main) {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
@@ -33,17 +37,20 @@ export async function runSuite(root: string, groups: readonly TestGroup[], names
   const buildFault = chosen.some((group) => group.needsExecutable) ? await build(root) : undefined;
   const isRunnable = (group: TestGroup) => !group.needsExecutable || buildFault === undefined;
   const startedAt = performance.now();
-  console.log(`\n== tests: ${PROCESSES} processes at a time`);
+  const useAtStart = processorUse();
+  console.log(`\n== tests: ${PROCESSES} processes at a time, up to ${MOST_PROCESSES} while processors have time left`);
   const ran = await runGroups(chosen.filter(isRunnable), {
     root,
     deadlineMs,
     processes: PROCESSES,
+    more: { processes: MOST_PROCESSES, hasTime: createSpareTime() },
+    secondsByFile,
     refuseSkips: process.env["CI"] === "true",
     print: (text) => process.stdout.write(text),
   });
   const refused = chosen.filter((group) => !isRunnable(group));
   const results = [...ran, ...refused.map((group) => failedGroup(group, `not run: ${buildFault}`))];
-  printSummary(results, (performance.now() - startedAt) / 1000);
+  printSummary(results, (performance.now() - startedAt) / 1000, usedShare(useAtStart, processorUse()));
   const times = results.flatMap((result) => result.times).sort((a, b) => b.seconds - a.seconds);
   await Bun.write(join(root, ".test-report/times.json"), JSON.stringify(times, null, 1));
   const total = sumVerdicts(results);
@@ -63,13 +70,14 @@ async function build(root: string): Promise<string | undefined> {
   return undefined;
 }
 
-function printSummary(results: readonly GroupResult[], tookSeconds: number): void {
+function printSummary(results: readonly GroupResult[], tookSeconds: number, usedShare: number): void {
   const processors = (seconds: number | undefined): string =>
     seconds === undefined ? "" : `${seconds.toFixed(1).padStart(7)} s of a processor`;
   console.log("\n== summary");
   for (const result of results)
     console.log(`${result.group.padEnd(10)} ${countsLine(result).padEnd(44)} ${processors(result.processorSeconds)}`);
-  console.log(`${"took".padEnd(55)} ${tookSeconds.toFixed(1).padStart(7)} s`);
+  const used = `${Math.round(usedShare * 100)} % of the machine's processors used`;
+  console.log(`${"took".padEnd(55)} ${tookSeconds.toFixed(1).padStart(7)} s, ${used}`);
   const slowest = results.flatMap(({ times }) => times).sort((a, b) => b.seconds - a.seconds);
   for (const { file, seconds, processorSeconds } of slowest.slice(0, SLOWEST_SHOWN))
     console.log(`slowest    ${file.padEnd(44)} ${seconds.toFixed(1).padStart(7)} s, ${processors(processorSeconds)}`);

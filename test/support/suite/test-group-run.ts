@@ -12,6 +12,10 @@ export interface GroupRunOptions {
   refuseSkips: boolean;
   /** Processes that run at a time; a group's workers count as so many. */
   processes: number;
+  /** So many run while `hasTime`, which is asked before each of those above `processes`. */
+  more?: { readonly processes: number; readonly hasTime: () => boolean };
+  /** What files took that take long: they begin first. */
+  secondsByFile?: Readonly<Record<string, number>>;
   /** Unix milliseconds by which everything has to be over; what still runs then is killed and fails. */
   deadlineMs?: number;
   print: (text: string) => void;
@@ -26,6 +30,9 @@ export interface GroupResult extends ProcessVerdict {
 
 /** More files than this that fail beside others are no chance: none of them is run again. */
 const SECOND_RUNS = 3;
+
+/** How often is looked whether there is time for more. */
+const LOOK_AGAIN_MS = 250;
 
 /** What one process runs. */
 interface Job {
@@ -44,8 +51,8 @@ export async function runGroups(groups: readonly TestGroup[], options: GroupRunO
   const [alone, beside] = [jobs.filter(({ group }) => group.alone), jobs.filter(({ group }) => !group.alone)];
   const verdicts = new Map<Job, ProcessVerdict>();
   const run = async (job: Job): Promise<void> => void verdicts.set(job, await runJob(job, options));
-  await runSideBySide(longestFirst(beside), options.processes, run);
-  await runSideBySide(alone, 1, run);
+  await runSideBySide(longestFirst(beside, options.secondsByFile ?? {}), options, run);
+  await runSideBySide(alone, { processes: 1 }, run);
   const again = jobs.filter((job) => job.group.secondRun && verdicts.get(job)!.failed > 0);
   const unsteady = again.length > SECOND_RUNS ? [] : await runAgain(again, verdicts, run);
   return groups.map((group) => {
@@ -82,22 +89,28 @@ async function jobsOf(group: TestGroup, root: string): Promise<Job[]> {
   return shares.map((share, index) => ({ group, files: share, junitName: `${name}-${index}.xml` }));
 }
 
-/** Groups with workers take long, too: they begin before the files that are named by none as long. */
-function longestFirst(jobs: readonly Job[]): Job[] {
-  const isLong = ({ group, files }: Job) => files.length > 1 || group.longest.includes(files[0]!);
-  return [...jobs.filter(isLong), ...jobs.filter((job) => !isLong(job))];
+/** Groups with workers take longest; files of which nothing is known follow by name. */
+function longestFirst(jobs: readonly Job[], secondsByFile: Readonly<Record<string, number>>): Job[] {
+  const seconds = ({ files }: Job) => (files.length > 1 ? Number.MAX_VALUE : (secondsByFile[files[0]!] ?? 0));
+  return jobs.toSorted((a, b) => seconds(b) - seconds(a));
 }
 
 /** Begins every job in this order, as soon as there is room for it. */
-async function runSideBySide(jobs: readonly Job[], processes: number, run: (job: Job) => Promise<void>): Promise<void> {
+async function runSideBySide(
+  jobs: readonly Job[],
+  { processes, more }: Pick<GroupRunOptions, "processes" | "more">,
+  run: (job: Job) => Promise<void>,
+): Promise<void> {
   const running = new Set<Promise<void>>();
-  let free = processes;
+  let taken = 0;
+  const hasRoom = (width: number): boolean =>
+    taken + width <= processes || (more !== undefined && taken + width <= more.processes && more.hasTime());
   for (const job of jobs) {
     const width = Math.min(job.group.workers, processes);
-    while (free < width) await Promise.race(running);
-    free -= width;
+    while (!hasRoom(width)) await Promise.race([...running, ...(more ? [Bun.sleep(LOOK_AGAIN_MS)] : [])]);
+    taken += width;
     const done: Promise<void> = run(job).finally(() => {
-      free += width;
+      taken -= width;
       running.delete(done);
     });
     running.add(done);

@@ -16,8 +16,6 @@ export interface TestGroup {
   secondRun: boolean;
   /** Where its tests keep what they write: on a disk what kills processes at any moment, and what is about disks. */
   data: "memory" | "disk";
-  /** Files that take long and therefore begin first, before those of other groups, too. */
-  longest: readonly string[];
   /** Limit for a single test that sets none itself. */
   testTimeoutMs: number;
   /** Limit for a process. */
@@ -35,7 +33,6 @@ export const UNIT_GROUP: TestGroup = {
   alone: false,
   secondRun: false,
   data: "memory",
-  longest: [],
   testTimeoutMs: 20_000,
   processTimeoutMs: minutes(6),
 };
@@ -50,13 +47,6 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     alone: false,
     secondRun: false,
     data: "memory",
-    longest: [
-      "test/property/small-schedules.test.ts",
-      "test/property/sync-schedules.test.ts",
-      "test/property/convergence.test.ts",
-      "test/property/intake.test.ts",
-      "test/property/network-schedules.test.ts",
-    ],
     testTimeoutMs: minutes(2),
     processTimeoutMs: minutes(10),
   },
@@ -68,7 +58,6 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     alone: false,
     secondRun: true,
     data: "memory",
-    longest: ["test/scenario/build.test.ts", "test/scenario/page-tabs.test.ts"],
     testTimeoutMs: minutes(1),
     processTimeoutMs: minutes(10),
   },
@@ -80,14 +69,6 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     alone: false,
     secondRun: true,
     data: "memory",
-    longest: [
-      "test/fault/search-model.test.ts",
-      "test/fault/sync/hostile-network.test.ts",
-      "test/fault/sync/rotation.test.ts",
-      "test/fault/storage.test.ts",
-      "test/fault/sync/long-absence.test.ts",
-      "test/fault/sync/rollback.test.ts",
-    ],
     testTimeoutMs: minutes(2),
     processTimeoutMs: minutes(10),
   },
@@ -100,7 +81,6 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     alone: true,
     secondRun: true,
     data: "memory",
-    longest: [],
     testTimeoutMs: minutes(2),
     processTimeoutMs: minutes(6),
   },
@@ -112,7 +92,6 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     alone: false,
     secondRun: false,
     data: "disk",
-    longest: ["test/crash/sigkill.test.ts", "test/crash/space-creation.test.ts", "test/crash/files.test.ts"],
     testTimeoutMs: minutes(10),
     processTimeoutMs: minutes(12),
   },
