@@ -77,7 +77,7 @@ const UNPAID = "(author = zeroblob(32) AND wait_kind NOT IN ('acl', 'version'))"
  * says so, and the count begins anew.
  */
 export const oneRoundMore = (table: "parked" | "pending_bodies"): string =>
-  `UPDATE ${table} SET rounds = CASE WHEN rounds BETWEEN 0 AND ?1 THEN rounds + 1 ELSE 0 END WHERE rounds <> ?1`;
+  `UPDATE ${table} SET rounds = CASE WHEN rounds BETWEEN 0 AND ?1 THEN rounds + 1 ELSE 0 END WHERE rounds < ?1 OR rounds > ?1`;
 /** A change that no longer counts as waiting, or never did: it has waited so long that evidently nobody has what it waits for. */
 const IN_VAIN = `(rounds >= ? OR ${UNPAID})`;
 
