@@ -53,7 +53,9 @@ function claimOf(
   const { store } = space.engine;
   const { sync } = store;
   const mark = sync.markOf("peer");
-  const reach = unkept.changes ? sync.reachOf("peer", coverage(space, state.vector)) : { upto: mark, again: [], isPart: false };
+  const reach = unkept.changes
+    ? sync.reachOf("peer", coverage(space, state.vector))
+    : { upto: mark, again: [], isPart: false };
   const doubtsBefore = sync.doubts();
   const log = space.acl.records();
   // A replica that has a record of the log has all records before it.
