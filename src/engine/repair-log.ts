@@ -48,7 +48,7 @@ export function createRepairLog({ account, clock, log }: RepairLogDeps) {
     ): void {
       log[level](what, { ...facts, spaceId });
       const { count, latest } = of(spaceId);
-      const repair: Repair = { at: new Date(clock.nowMs()).toISOString(), what, facts: plain(facts) };
+      const repair: Repair = { at: new Date(clock.nowMs()).toISOString(), what, facts: texts(facts) };
       changed.set(spaceId, { count: count + 1, latest: [repair, ...latest].slice(0, KEPT) });
       timer ??= setTimeout(store, STORE_MS);
     },
@@ -59,8 +59,13 @@ export function createRepairLog({ account, clock, log }: RepairLogDeps) {
   };
 }
 
-/** As JSON has it. */
-const plain = (facts: Readonly<Record<string, unknown>>): Record<string, unknown> =>
-  JSON.parse(
-    JSON.stringify(facts, (_, value: unknown) => (value instanceof Uint8Array ? bytesToHex(value) : value)),
-  ) as Record<string, unknown>;
+/** Facts as texts: what is none as its JSON, bytes in hex. */
+const texts = (facts: Readonly<Record<string, unknown>>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(facts).flatMap(([name, fact]) => {
+      const text = JSON.stringify(fact, (_, value: unknown) =>
+        value instanceof Uint8Array ? bytesToHex(value) : value,
+      );
+      return text === undefined ? [] : [[name, typeof fact === "string" ? fact : text]];
+    }),
+  );

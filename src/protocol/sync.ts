@@ -70,10 +70,9 @@ const Repair = named(
   strict({
     at: Type.String({ format: "date-time" }),
     what: Type.String({ description: "What was damaged, and what became of it" }),
-    facts: Type.Object(
-      {},
-      { additionalProperties: true, description: "Of what it was: names of tables, records, changes" },
-    ),
+    facts: Type.Record(Type.String(), Type.String(), {
+      description: "Of what it was: names of tables, records, changes; lists and numbers as JSON texts",
+    }),
   }),
 );
 export type Repair = Static<typeof Repair>;

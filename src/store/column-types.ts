@@ -113,10 +113,15 @@ function valueFor({ name, declared, isKey }: TypedColumn): string {
  */
 export function mendTypes(db: Database): Record<string, number> {
   const mended: Record<string, number> = {};
+  const indexesOf = db.query<{ name: string; sql: string }, [string]>(
+    "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = ? AND sql IS NOT NULL",
+  );
   for (const each of typedTables(db)) {
     const { table, columns } = each;
     if (db.query(`SELECT 1 AS n FROM ${table} WHERE ${anyMistyped(each)} LIMIT 1`).get() === null) continue;
-    // An index may lead to the row by what its value was.
+    // An index may lead to the row by what its value was, and does not lead to a value of another type as a write looks for it.
+    const indexes = indexesOf.all(table);
+    for (const { name } of indexes) db.exec(`DROP INDEX ${name}`);
     db.exec(`REINDEX ${table}`);
     const count = (sql: string): number => db.query<null, []>(sql).run().changes;
     mended[table] = columns
@@ -125,6 +130,7 @@ export function mendTypes(db: Database): Record<string, number> {
       )
       .reduce((sum, changes) => sum + changes, 0);
     mended[table] += count(`DELETE FROM ${table} WHERE ${anyMistyped(each)}`);
+    for (const { sql } of indexes) db.exec(sql);
   }
   return mended;
 }

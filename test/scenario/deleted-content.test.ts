@@ -40,7 +40,9 @@ function setClockAhead(path: string): void {
   const { value } = db.query<{ value: Uint8Array }, []>(TIME_SEEN).get()!;
   for (const at of [0, 8]) writeUint64(value, at, readUint64(value, at) - BigInt(byMs));
   db.run("UPDATE meta SET value = ? WHERE key = 'time.seen'", [value]);
-  db.run("UPDATE objects SET deleted_ms = deleted_ms - ? WHERE deleted = 1", [byMs]);
+  db.run("UPDATE objects SET deleted_ms = deleted_ms - ?1, deleted_sum = deleted_sum - 2 * ?1 WHERE deleted = 1", [
+    byMs,
+  ]);
 }
 
 /** Ends of the sealed bodies that the changes of deleted objects are kept with. */
@@ -112,7 +114,9 @@ rule(
     expect(sealedOf(path)).toEqual(sealed);
 
     using db = new Database(path);
-    db.run(`UPDATE objects SET deleted_ms = deleted_ms - ${31 * DAY_MS} WHERE deleted = 1`);
+    db.run(
+      `UPDATE objects SET deleted_ms = deleted_ms - ${31 * DAY_MS}, deleted_sum = deleted_sum - ${62 * DAY_MS} WHERE deleted = 1`,
+    );
     db.close();
 
     await using again = await startServer({ dataDir });

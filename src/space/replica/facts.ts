@@ -39,8 +39,11 @@ function backlogOf(space: ReplicaSource): Backlog {
     for (const id of parked.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT)) parkedObjects.add(bytesToHex(id));
   }
   if (unread > 0) {
-    for (const no of pendingBodies.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT))
-      parkedObjects.add(bytesToHex(engine.objects.byNo(no)!.id));
+    for (const no of pendingBodies.waitingObjects(PATIENCE_ROUNDS, PARKED_LOOKED_AT)) {
+      // A row that the disk changed may name none, until the space is gone over.
+      const object = engine.objects.byNo(no);
+      if (object) parkedObjects.add(bytesToHex(object.id));
+    }
   }
   return {
     unconfirmed,

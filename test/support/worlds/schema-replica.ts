@@ -93,7 +93,8 @@ export function openSchemaReplica(options: {
     async rowTexts(): Promise<string[]> {
       await open.engine.idle();
       const rows = query<{ objectId: Uint8Array | null; dataset: string | null; doc: string }>(
-        `SELECT o.id AS objectId, d.name AS dataset, r.doc FROM rows r JOIN collections c ON c.no = r.collectionId
+        // An expression has no declared type: rows of objects themselves have neither of both.
+        `SELECT ifnull(o.id, NULL) AS objectId, ifnull(d.name, NULL) AS dataset, r.doc FROM rows r JOIN collections c ON c.no = r.collectionId
          LEFT JOIN objects o ON o.no = c.objectNo LEFT JOIN datasets d ON d.no = c.datasetNo WHERE r.state > 0 AND coalesce(o.deleted, 0) = 0`,
       );
       return rows
