@@ -74,6 +74,23 @@ describe("a change that comes late", () => {
       },
     ));
 
+  test("[CHANGE-9] leaves a space behind no longer than its rows, whoever asks meanwhile", () =>
+    // A turn ends with the last of the rows, and the next one finds that there is none.
+    withLate(
+      hot(100),
+      body([set("hot", "late", 1)]),
+      async ({ space }, late) => {
+        await space.engine.take([late]);
+        // As a status does that is asked for again and again; nothing is written meanwhile.
+        while (space.engine.isOwing()) {
+          expect(space.replica.facts()).toMatchObject({ stale: true, complete: false });
+          await Bun.sleep(0);
+        }
+        expect(space.replica.facts().stale).toBe(false);
+      },
+      { foldSliceMs: 0 },
+    ));
+
   test("[CHANGE-9] of many records is noted with a statement for each, and a few for all", async () => {
     using work = countDatabaseWork();
     const count = 400;

@@ -50,14 +50,17 @@ function backlogOf(space: ReplicaSource): Backlog {
     unconfirmedCount: [...unconfirmed.values()].reduce((sum, count) => sum + count, 0),
     parkedObjects,
     parkedCount: waiting + unread,
-    stale: isStale(space),
+    stale: hasStaleObjects(space),
     unplaced: awaitsPlace(space),
     aclCount: aclKeptNowhereElse(space),
   };
 }
 
+/** Whether objects are as an older version folded them. */
+const hasStaleObjects = ({ engine }: ReplicaSource): boolean => engine.objects.stale().length > 0;
+
 /** Whether rows are older than the log. */
-const isStale = ({ engine }: ReplicaSource): boolean => engine.objects.stale().length > 0 || engine.isOwing();
+const isStale = (space: ReplicaSource): boolean => hasStaleObjects(space) || space.engine.isOwing();
 
 const awaitsPlace = ({ acl }: ReplicaSource): boolean =>
   acl.pending.list().some(({ pending }) => pending.kind === "acl" && acl.isAwaited(pending.id));
@@ -75,11 +78,15 @@ const isComplete = ({ unconfirmedCount, parkedCount, stale, unplaced, aclCount }
   unconfirmedCount === 0 && parkedCount === 0 && !stale && !unplaced && aclCount === 0;
 
 /** The part of a replica that its status is computed from. */
-export const statusFacts = (space: ReplicaSource): Pick<Replica, "facts" | "objectFacts" | "backlog"> => ({
-  facts: space.engine.store.memo(() => factsOf(space)),
-  objectFacts: (objectId) => objectFactsOf(space, objectId),
-  backlog: () => spaceBacklogOf(space),
-});
+export const statusFacts = (space: ReplicaSource): Pick<Replica, "facts" | "objectFacts" | "backlog"> => {
+  const stored = space.engine.store.memo(() => factsOf(space));
+  return {
+    // That the last row was folded is known without a change of the database.
+    facts: () => (space.engine.isOwing() ? { ...stored(), stale: true, complete: false } : stored()),
+    objectFacts: (objectId) => objectFactsOf(space, objectId),
+    backlog: () => spaceBacklogOf(space),
+  };
+};
 
 function factsOf(space: ReplicaSource): SpaceFacts {
   const { engine } = space;
