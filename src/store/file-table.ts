@@ -236,7 +236,7 @@ export function createFileTable(db: Database) {
     /** Adds time that has passed to the age of orphans; other contents have no age. */
     age(ms: number): void {
       renew.run();
-      age.run(ms);
+      age.run(Math.round(ms)); // the column holds whole numbers
     },
 
     /** Whether the refs differ from the rows that they follow. */
