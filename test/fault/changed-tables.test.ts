@@ -90,7 +90,10 @@ function tryOne(damageable: Damageable, seed: number, round: number): void {
       if (what === undefined) throw new Error(`${damageable.table} is empty: nothing of it was tried`);
       expect(dumpOf(path, damageable)).not.toBe(before);
       await using server = await startChecking(harmed.root);
-      await until(() => dumpOf(path, damageable) === before, `what it was: ${what}`, 20_000);
+      // Spaces that were not gone over yet are noted meanwhile.
+      const isAgain = (now: string) =>
+        damageable.table === "space_checks" ? before.split("\n").every((row) => now.includes(row)) : now === before;
+      await until(() => isAgain(dumpOf(path, damageable)), `what it was: ${what}`, 20_000);
       await until(() => DAMAGED.test(server.stderr()), `the log's word of it: ${what}`);
       const items = again(harmed, server);
       expect((await items.query({ sort: ["id"] })).records).toEqual([...harmed.rows]);

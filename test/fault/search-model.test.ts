@@ -169,7 +169,8 @@ onModels(
     const starved = new Set<number>();
     const starve = () => {
       for (const pid of childrenOf(server.pid, "__embed")) {
-        if (starved.has(pid)) continue;
+        // Of no more: each that is lost has the next one wait longer, in the end for minutes.
+        if (starved.has(pid) || starved.size === 2) continue;
         starved.add(pid);
         // What it has is all it may have.
         spawnSync("prlimit", ["--pid", String(pid), "--as=1000000"]);
