@@ -119,6 +119,9 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
   const lastPosition = db.query<{ pos: string }, [string]>(
     "SELECT doc ->> '$.nav.pos' AS pos FROM rows WHERE collectionId = 0 AND state = 1 AND doc ->> '$.nav.parentId' = ? ORDER BY doc ->> '$.nav.pos' DESC LIMIT 1",
   );
+  const isOfDeleted = db.query<{ one: number }, [number]>(
+    "SELECT 1 AS one FROM collections c JOIN objects o ON o.no = c.objectNo WHERE c.no = ? AND o.deleted = 1",
+  );
   const collectionsOfDeleted = db.query<{ no: number }, []>(
     `SELECT c.no FROM objects o JOIN collections c ON c.objectNo = o.no WHERE o.deleted = 1 AND c.no <> ${OBJECTS_COLLECTION}`,
   );
@@ -267,8 +270,12 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
     repair: reads.repair,
     /** Collections of objects that the deletion log holds: to be torn down. */
     collectionsOfDeleted: (): number[] => collectionsOfDeleted.all().map((row) => row.no),
-    /** Removes up to `limit` rows of a collection with all that belongs to them; the collection itself with the last. Answers whether it is gone. */
+    /**
+     * Removes up to `limit` rows of a deleted object's collection with all that belongs to them; the collection itself with the
+     * last. Answers whether it is gone, or is none to be removed: its object may be back, or its number another's.
+     */
     tearDown(collectionId: number, limit: number): boolean {
+      if (isOfDeleted.get(collectionId) === null) return true;
       queryIndexes.retireCollection(collectionId);
       const numbers = someRows.all(collectionId, limit);
       for (const { no } of numbers) {
