@@ -76,9 +76,11 @@ export function createMending({ queue, store, objects, log, batch, dateAnew, onR
         log.flush();
         const tables = store.derived.mendFound(found);
         for (const no of store.derived.unsureDeletions(found)) dateAnew(no);
-        for (const target of REPLICA_TARGETS) if (targets.length > 0) store.sync.forget(target);
-        // What the network keeps is read again, from its start.
-        if (targets.length > 0) store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
+        if (targets.length > 0) {
+          for (const target of REPLICA_TARGETS) store.sync.forget(target);
+          // What the network keeps is read again, from its start.
+          store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
+        }
         log.clear();
         return tables;
       }, "background");

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { countTurns } from "../../test/support/loop-turns.ts";
 import { createRng } from "../../test/support/rng.ts";
 import { PIECE_CHARS, packRecords } from "../protocol/packed-records.ts";
 import { recordsResponse, textOfRecords } from "./records-response.ts";
@@ -48,16 +49,10 @@ test("[API-18] a long reply is made a piece at a time, as its reader takes it, w
   const second = await reader.read();
   for (const { value } of [first, second]) expect(value!.length).toBeLessThan(2 * PIECE_CHARS);
   expect(asked).toBeLessThan(records.length / 4);
-  let turns = 0;
-  let isOver = false;
-  const tick = (): void => {
-    turns++;
-    if (!isOver) setImmediate(tick);
-  };
-  setImmediate(tick);
+  const turns = countTurns();
   let bytes = first.value!.length + second.value!.length;
   for (let next = await reader.read(); !next.done; next = await reader.read()) bytes += next.value.length;
-  isOver = true;
+  const waited = turns();
   expect(bytes).toBe(`{"records":[${records.join(",")}]}`.length);
-  expect(turns).toBeGreaterThan(30);
+  expect(waited).toBeGreaterThan(30);
 });

@@ -109,8 +109,7 @@ interface AccountStoreOptions {
 function openSound(path: string, onRepair: AccountStoreOptions["onRepair"]): OwnDatabase {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
   try {
-    const repairs = mendSmall(db, KEPT);
-    if (repairs.length > 0) onRepair?.(repairs);
+    mendSmall(db, KEPT, onRepair);
     return db;
   } catch (error) {
     db.close();
@@ -129,10 +128,8 @@ export function openAccountStore(path: string, { onFault, onRepair, pending: { k
   const { write, writeInTime, close } = createWaitingWrites(db, { whose: "the account's" });
   const inTime = (run: () => unknown): void => void writeInTime(run).catch(onFault);
   const mend = async (): Promise<void> => {
-    const repairs = await writeInTime(() => mendSmall(db, KEPT));
-    if (repairs.length === 0) return;
-    onRepair?.(repairs);
-    shownIds = findShown();
+    const repairs = await writeInTime(() => mendSmall(db, KEPT, onRepair));
+    if (repairs.length > 0) shownIds = findShown();
   };
   // Whoever reads it is refused, once the statement that met it has ended.
   db.onMistyped = () => queueMicrotask(() => void mend().catch(onFault));

@@ -25,22 +25,29 @@ export class MistypedValueError extends StoredFileError {
   }
 }
 
-const isOf: Readonly<Record<string, (value: unknown) => boolean>> = {
-  INTEGER: (value) => Number.isInteger(value),
-  NUMERIC: (value) => typeof value === "number",
-  TEXT: (value) => typeof value === "string",
-  BLOB: (value) => value instanceof Uint8Array,
-  "OPTIONAL INTEGER": (value) => value === null || Number.isInteger(value),
-  "OPTIONAL TEXT": (value) => value === null || typeof value === "string",
-  "OPTIONAL BLOB": (value) => value === null || value instanceof Uint8Array,
-  "SOME INTEGERS": (value) => value === null || typeof value === "string" || Number.isInteger(value),
+type IsOf = (value: unknown) => boolean;
+
+/** Whether a value is one that SQLite gives out for its type. */
+const IS: Readonly<Record<SqlType, IsOf>> = {
+  integer: (value) => Number.isInteger(value),
+  real: (value) => typeof value === "number",
+  text: (value) => typeof value === "string",
+  blob: (value) => value instanceof Uint8Array,
+  null: (value) => value === null,
 };
+
+const isOf: ReadonlyMap<string, IsOf> = new Map(
+  Object.entries(TYPES).map(([declared, types]) => [
+    declared,
+    types.map((type) => IS[type]).reduce((is, or) => (value) => is(value) || or(value)),
+  ]),
+);
 
 /** Answers which column of a row of this statement holds what its table does not allow it; undefined where none does. */
 export function mistypedColumn(statement: Statement): (row: Readonly<Record<string, unknown>>) => string | undefined {
   const { columnNames, declaredTypes } = statement;
   const checks = columnNames.flatMap((name, index) => {
-    const isRight = isOf[declaredTypes[index] ?? ""];
+    const isRight = isOf.get(declaredTypes[index] ?? "");
     return isRight ? [{ name, isRight }] : [];
   });
   return (row) => {

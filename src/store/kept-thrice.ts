@@ -83,12 +83,18 @@ export function mendKept(db: Database, tables: readonly KeptThrice[]): KeptRepai
 
 /**
  * The same for all of a small database: values of another type than their columns are then given theirs again, so that it can be
- * read. Those have no copies, or three of them that differ.
+ * read. Those have no copies, or three of them that differ. `onRepair` is told if anything was set right.
  */
-export function mendSmall(db: Database, tables: readonly KeptThrice[]): KeptRepair[] {
+export function mendSmall(
+  db: Database,
+  tables: readonly KeptThrice[],
+  onRepair?: (repairs: readonly KeptRepair[]) => void,
+): KeptRepair[] {
   const kept = mendKept(db, tables);
   const types = db.transaction(() => mendTypes(db))();
-  return [...kept, ...Object.entries(types).map(([table, unsure]) => ({ table, mended: 0, unsure }))];
+  const repairs = [...kept, ...Object.entries(types).map(([table, unsure]) => ({ table, mended: 0, unsure }))];
+  if (repairs.length > 0) onRepair?.(repairs);
+  return repairs;
 }
 
 function mendTable(db: Database, kept: KeptThrice): KeptRepair {

@@ -45,7 +45,8 @@ const toObject = (row: RawObject): ObjectRow => ({
 });
 
 /** What `deleted_sum` is of an object as it was stored. */
-const DELETED_SUM = "deleted_ms * 2 + purged";
+const deletedSum = (ms: string, purged: string): string => `${ms} * 2 + ${purged}`;
+const DELETED_SUM = deletedSum("deleted_ms", "purged");
 /** Finds objects of which it is not known any more when this device learned of their deletion, or whether they are purged. */
 export const UNSURE_DELETIONS = `SELECT no FROM objects WHERE deleted_sum <> ${DELETED_SUM}`;
 
@@ -65,13 +66,13 @@ export function createObjectTable(db: Database) {
     "UPDATE objects SET mod_lamport = ?, mod_change = ?, mod_ms = ? WHERE no = ?",
   );
   const setDeleted = db.query<null, [number, number, number]>(
-    "UPDATE objects SET deleted = ?1, deleted_ms = ?2, purged = 0, deleted_sum = ?2 * 2 WHERE no = ?3",
+    `UPDATE objects SET deleted = ?1, deleted_ms = ?2, purged = 0, deleted_sum = ${deletedSum("?2", "0")} WHERE no = ?3`,
   );
   const purgeable = db.query<{ no: number }, [number]>(
     `SELECT no FROM objects WHERE deleted = 1 AND purged = 0 AND deleted_ms <= ? AND deleted_sum = ${DELETED_SUM}`,
   );
   const setPurged = db.query<null, [number]>(
-    "UPDATE objects SET purged = 1, deleted_sum = deleted_ms * 2 + 1 WHERE no = ?",
+    `UPDATE objects SET purged = 1, deleted_sum = ${deletedSum("deleted_ms", "1")} WHERE no = ?`,
   );
   const idleDerived = db.query<{ count: number }, []>(
     `SELECT count(*) AS count FROM objects o WHERE derived = 1

@@ -52,8 +52,7 @@ interface PushNodeStoreOptions {
 function openSound(path: string, { onRepair }: PushNodeStoreOptions): OwnDatabase {
   const db = openDatabase(path, { migrations: MIGRATIONS, durability: "full" });
   try {
-    const repairs = mendSmall(db, KEPT);
-    if (repairs.length > 0) onRepair?.(repairs);
+    mendSmall(db, KEPT, onRepair);
     db.exec("UPDATE deliveries SET due_ms = coalesce(json_extract(row, '$.dueMs'), 0) WHERE json_valid(row)");
     return db;
   } catch (error) {
@@ -70,10 +69,7 @@ export function openPushNodeStore(path: string, options: PushNodeStoreOptions = 
   const db = openSound(path, options);
   const { write, writeInTime, close } = createWaitingWrites(db, { whose: "the push node's" });
   const onFault = (error: unknown): void => options.onFault?.(error);
-  const mend = (): void => {
-    const repairs = mendSmall(db, KEPT);
-    if (repairs.length > 0) options.onRepair?.(repairs);
-  };
+  const mend = () => mendSmall(db, KEPT, options.onRepair);
   db.onMistyped = () => queueMicrotask(() => void writeInTime(mend).catch(onFault));
   const meta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>("INSERT OR IGNORE INTO meta(key, value) VALUES(?, ?)");
@@ -159,12 +155,19 @@ export function openPushNodeStore(path: string, options: PushNodeStoreOptions = 
     /** Resolves to rows that are due, and puts them off to the end of the lease. */
     takeDue: (nowMs: number, limit: number, leaseEndMs: number): Promise<string[]> =>
       write(() => {
-        const rows = due.all(nowMs, limit);
-        const sound = rows.filter(({ id, row, sum }) => sumOf(id, row) === sum);
-        for (const { id } of sound) leaseDelivery.run(leaseEndMs, id);
-        for (const { id, row, sum } of rows) if (sumOf(id, row) !== sum) dropDelivery.run(id);
-        if (sound.length < rows.length) options.onLost?.(rows.length - sound.length);
-        return sound.map(({ row }) => row);
+        const taken: string[] = [];
+        let lost = 0;
+        for (const { id, row, sum } of due.all(nowMs, limit)) {
+          if (sumOf(id, row) === sum) {
+            leaseDelivery.run(leaseEndMs, id);
+            taken.push(row);
+          } else {
+            dropDelivery.run(id);
+            lost++;
+          }
+        }
+        if (lost > 0) options.onLost?.(lost);
+        return taken;
       }),
     moveDelivery: (id: string, dueMs: number, row: string): Promise<unknown> =>
       write(() => moveDelivery.run(dueMs, row, sumOf(id, row), id)),

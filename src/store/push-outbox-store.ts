@@ -70,10 +70,7 @@ export function openPushOutboxStore(path: string, { onDamage, onFault, onRepair 
   const db = openOrSetAside(path, onDamage, onRepair);
   const { writeInTime, close } = createWaitingWrites(db, { whose: "the push queue's" });
   const inTime = (run: () => unknown): void => void writeInTime(run).catch(onFault);
-  const mend = (): void => {
-    const repairs = mendSmall(db, KEPT);
-    if (repairs.length > 0) onRepair?.(repairs);
-  };
+  const mend = () => mendSmall(db, KEPT, onRepair);
   inTime(mend);
   // Whoever reads it fails, once the statement that met it has ended.
   db.onMistyped = () => queueMicrotask(() => inTime(mend));
@@ -168,8 +165,7 @@ function openWhole(path: string, onRepair: PushOutboxOptions["onRepair"]): OwnDa
 /** What copies say again is no damage of the file. While another program has it locked, this is done later. */
 function mendIfFree(db: OwnDatabase, onRepair: PushOutboxOptions["onRepair"]): void {
   try {
-    const repairs = mendSmall(db, KEPT);
-    if (repairs.length > 0) onRepair?.(repairs);
+    mendSmall(db, KEPT, onRepair);
   } catch (error) {
     if (!isLocked(error)) throw error;
   }

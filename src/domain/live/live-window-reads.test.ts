@@ -1,5 +1,6 @@
 /** Windows that are read or counted aside, refilled, moved by late changes, or fail. */
 import { expect, test } from "bun:test";
+import { countTurns } from "../../../test/support/loop-turns.ts";
 import { ALWAYS_ASIDE, DATASET, NEVER_ASIDE, watch } from "../../../test/support/worlds/live-space.ts";
 import { nextTurn, summary, useLiveSpaces } from "../../../test/support/worlds/live-spaces.ts";
 
@@ -182,19 +183,13 @@ test("[LIVE-2] a window without a limit that takes too long to read is read asid
 test("[LIVE-8] windows that are asked for together wait for a turn of the loop whose time is not spent, so that others go on in between", async () => {
   const space = await withRecords(200, { readTimes: { ...NEVER_ASIDE, turnMs: 0 } });
   const asked = 20;
-  let turns = 0;
-  let isOver = false;
-  const tick = (): void => {
-    turns++;
-    if (!isOver) setImmediate(tick);
-  };
-  setImmediate(tick);
+  const turns = countTurns();
   const watchers = await Promise.all(
     Array.from({ length: asked }, (_, n) => watch(space, { filter: { n: { $gte: n } }, sort: ["n"], limit: 5 })),
   );
-  isOver = true;
+  const waited = turns();
   expect(watchers.map((watcher) => watcher.ids()[0])).toEqual(
     Array.from({ length: asked }, (_, n) => `r${String(n).padStart(4, "0")}`),
   );
-  expect(turns).toBeGreaterThanOrEqual(asked - 1);
+  expect(waited).toBeGreaterThanOrEqual(asked - 1);
 });

@@ -44,9 +44,8 @@ const lacked = ({ author, writer }: WriterState): WriterState => ({
   forks: NOTHING,
 });
 
-/** The parts of which all writers come after one; all parts after none. */
+/** The parts of which all writers come after one: all of them after none, whose key is empty. */
 export function partsBehind<T extends KeyedState>(parts: readonly VectorPart<T>[], after: string): VectorPart<T>[] {
-  if (after === "") return [...parts];
   const from = partIndexOf(parts, after);
   const isBehind = parts[from] !== undefined && parts[from].states[0]!.key > after;
   return parts.slice(isBehind ? from : from + 1);
@@ -58,13 +57,13 @@ export function vectorPage({ parts }: OwnVector, after: Uint8Array, named: reado
   const shared = new Uint8Array(Math.ceil(named.length / 8));
   const vector: KeyedState[] = [];
   const behind = bytesToHex(after);
-  for (const part of parts.slice(after.length === 0 ? 0 : partIndexOf(parts, behind))) {
+  for (const part of parts.slice(partIndexOf(parts, behind))) {
     const index = indexByHash.get(bytesToHex(part.hash));
     if (index !== undefined) {
       shared[index >> 3]! |= 1 << (index & 7);
       continue;
     }
-    const states = part.states.filter(({ key }) => after.length === 0 || key > behind);
+    const states = part.states.filter(({ key }) => key > behind);
     if (vector.length + states.length > SYNC_BOUNDS.writers) return { shared, vector, rest: true };
     vector.push(...states);
   }
