@@ -33,6 +33,7 @@ export function createCommits(deps: CommitsDeps) {
   const queue: CommitQueue = createCommitQueue(store.db, {
     began,
     commit,
+    commitNotes,
     owedMs: projection.owedMs,
     onFailure: forget,
   });
@@ -48,7 +49,7 @@ export function createCommits(deps: CommitsDeps) {
     });
   }
 
-  /** Every commit, local writes and changes of others alike: the writes of the batch have run and folded what they brought. */
+  /** Every commit of changes, local ones and those of others alike: the writes of the batch have run and folded what they brought. */
   function commit(makeDurable: () => void): void {
     verdicts.retakeOf(batch.takeJudgedAnew()); // what came in decides which changes of a forked writer were accepted
     projection.finishBatch(); // records into whose middle something came are folded anew, a slice of them
@@ -67,6 +68,12 @@ export function createCommits(deps: CommitsDeps) {
     const isUpToDate = refolding.go(); // what is left of them
     if (done.touched.length > 0 || done.objects.size > 0 || isUpToDate)
       for (const listener of listeners) listener(done);
+  }
+
+  /** What is noted beside the log brings nothing that would follow from it. */
+  function commitNotes(makeDurable: () => void): void {
+    makeDurable();
+    store.committed();
   }
 
   /** A batch failed: whatever memory holds of it is worthless. */

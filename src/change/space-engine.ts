@@ -185,6 +185,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
      */
     write: <T>(run: (tx: WriteTx) => T): Promise<T> => queue.enqueue((scope) => run(createWriteTx(given, scope))),
 
+    /** The same for what sync notes beside the log, which touches neither changes nor rows: nothing follows from it. */
+    writeNotes: (run: () => void): Promise<void> => queue.note(run),
+
     /**
      * Takes in changes of other replicas, in any order; one verdict each. When it resolves, all are durable, and the
      * changes that waited for them have been tried again. Rows may be folded with them later: `isOwing` until then.

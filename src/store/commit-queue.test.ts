@@ -10,6 +10,8 @@ import { openDatabase } from "./database.ts";
 import { OutgrownError, OwnDatabase } from "./own-database.ts";
 import { openSpaceStore } from "./space-store.ts";
 
+const atOnce = (makeDurable: () => void): void => makeDurable();
+
 function open(options: { smallRuns?: number } = {}) {
   const db = new OwnDatabase(":memory:");
   db.exec("CREATE TABLE t(n INTEGER PRIMARY KEY)");
@@ -20,6 +22,10 @@ function open(options: { smallRuns?: number } = {}) {
       seen.push("beforeCommit");
       makeDurable();
       seen.push("told");
+    },
+    commitNotes(makeDurable: () => void) {
+      makeDurable();
+      seen.push("noted");
     },
     onFailure: () => void seen.push("failed"),
     // However slow the machine is, what is enqueued together is one batch.
@@ -51,6 +57,17 @@ test("[CHANGE-10] what is enqueued in one turn is one transaction, and nothing s
   expect(inside).toEqual([true, true, true]);
   expect(seen).toEqual(["beforeCommit", "told"]);
   expect(settled).toEqual(["false beforeCommit,told"]);
+});
+
+test("[CHANGE-10] a batch of notes alone is durable without what follows from changes; beside a change they share its commit", async () => {
+  const { queue, seen, rows, insert } = open();
+  await Promise.all([queue.note(insert(1)), queue.note(insert(2))]);
+  expect(seen.splice(0)).toEqual(["noted"]);
+  await Promise.all([queue.note(insert(3)), queue.enqueue(insert(4))]);
+  expect(seen.splice(0)).toEqual(["beforeCommit", "told"]);
+  await expect(queue.note(insert(4))).rejects.toThrow();
+  expect(seen).toEqual(["noted"]);
+  expect(rows()).toEqual([1, 2, 3, 4]);
 });
 
 test("[CHANGE-10] a write that throws is rolled back alone, with its effects in memory, newest first", async () => {
@@ -214,7 +231,7 @@ describe("a write that becomes large behind others of its batch", () => {
       ],
       durability: "full",
     });
-    const queue = createCommitQueue(db, { commit: (makeDurable) => makeDurable(), onFailure: () => {} });
+    const queue = createCommitQueue(db, { commit: atOnce, commitNotes: atOnce, onFailure: () => {} });
     const update = db.query<null, [string, number]>("UPDATE t SET text = ? WHERE n = ?");
     const text = "x".repeat(1_300); // three to a page
     const ROWS = 10_000;
@@ -314,7 +331,7 @@ describe("a database that another program has locked", () => {
     const nothing = () => {};
     const queue = createCommitQueue(
       db,
-      { commit: (makeDurable) => makeDurable(), onFailure: nothing },
+      { commit: atOnce, commitNotes: atOnce, onFailure: nothing },
       { lockedWaitMs: 400 },
     );
     await run({ queue, other, db });

@@ -30,6 +30,8 @@ export interface CommitQueueHooks {
    * the answers to those who wrote, then whatever follows from a batch that is durable.
    */
   commit(makeDurable: () => void): void;
+  /** The same for a batch of nothing but notes, from which nothing follows. */
+  commitNotes(makeDurable: () => void): void;
   /** About how long `commit` will take by what the batch has done so far: the more, the longer the batch may grow. */
   owedMs?(): number;
   /** COMMIT (or the batch's own SQL) failed: all in-memory state of the batch must be forgotten. */
@@ -48,6 +50,7 @@ type Growth = "anew" | "first" | "slice";
 interface Entry {
   run: (scope: WriteScope) => unknown;
   growth: Growth;
+  isNote: boolean;
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
 }
@@ -76,6 +79,8 @@ const GATHER_TURNS = 3;
 export interface CommitQueue {
   /** `priority` is local unless told, `growth` anew for local writes and slice for others. */
   enqueue<T>(run: (scope: WriteScope) => T, priority?: Priority, growth?: Growth): Promise<T>;
+  /** A local write that brings neither changes nor records, only what is noted beside them. */
+  note<T>(run: (scope: WriteScope) => T): Promise<T>;
   /** Resolves when nothing is queued. */
   idle(): Promise<void>;
   /** Whether later writes are refused. */
@@ -256,7 +261,8 @@ export function createCommitQueue(
         }
         settled.push(settle);
       } while (!isOver());
-      hooks.commit(() => {
+      const end = taken.every(({ isNote }) => isNote) ? hooks.commitNotes : hooks.commit;
+      end(() => {
         commit.run();
         isDurable = true;
         for (const settle of settled) settle();
@@ -288,18 +294,17 @@ export function createCommitQueue(
 
   const idle = () => (scheduled ? new Promise<void>((resolve) => idleWaiters.push(resolve)) : Promise.resolve());
 
+  const join = <T>(run: (scope: WriteScope) => T, how: Pick<Entry, "growth" | "isNote">, line: Entry[]) =>
+    new Promise<T>((resolve, reject) => {
+      if (closed) return reject(new Error("the commit queue is closed"));
+      line.push({ run, ...how, resolve: resolve as (value: unknown) => void, reject });
+      schedule();
+    });
+
   return {
-    enqueue: <T>(
-      run: (scope: WriteScope) => T,
-      priority: Priority = "local",
-      growth: Growth = priority === "local" ? "anew" : "slice",
-    ) =>
-      new Promise<T>((resolve, reject) => {
-        if (closed) return reject(new Error("the commit queue is closed"));
-        const entry = { run, growth, resolve: resolve as (value: unknown) => void, reject };
-        (priority === "local" ? local : background).push(entry);
-        schedule();
-      }),
+    enqueue: (run, priority = "local", growth = priority === "local" ? "anew" : "slice") =>
+      join(run, { growth, isNote: false }, priority === "local" ? local : background),
+    note: (run) => join(run, { growth: "anew", isNote: true }, local),
     idle,
     closing: () => closed,
     close: async () => {

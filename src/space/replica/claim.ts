@@ -72,7 +72,7 @@ function claimOf(
     records: records.map(({ bytes }) => bytes),
     pending: pending.map(({ bytes }) => bytes),
     accept: () =>
-      space.engine.write(() => {
+      space.engine.writeNotes(() => {
         // A writer of whom nothing counted when the claim was made may have changes that count by now: those were passed
         // over, and are asked for next time.
         if (sync.doubts() === doubtsBefore) sync.advance("peer", reach);

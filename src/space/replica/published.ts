@@ -13,7 +13,7 @@ const FOREIGN_MAX = 256;
 export function notes(
   space: ReplicaSource,
 ): Pick<Replica, "unpublished" | "hasGivenUp" | "note" | "placeNote" | "notedPlaces" | "write"> {
-  const { store, write } = space.engine;
+  const { store, writeNotes } = space.engine;
   const replicaWrite = createReplicaWrite(space);
   return {
     unpublished: (limit) => unpublishedOf(space, limit),
@@ -21,7 +21,7 @@ export function notes(
     note: store.meta,
     placeNote: store.places.note,
     notedPlaces: store.places.ids,
-    write: (run) => write(() => run(replicaWrite)),
+    write: (run) => writeNotes(() => run(replicaWrite)),
   };
 }
 

@@ -35,7 +35,7 @@ export function wanting({
     misses: ({ crowded, refused }) => crowded > 0 || (refused > 0 && parked.waitingCount(PATIENCE_ROUNDS) > 0),
     async age() {
       if (parked.usage().count === 0 && pendingBodies.waitingCount(PATIENCE_ROUNDS) === 0) return;
-      await engine.write(() => {
+      await engine.writeNotes(() => {
         parked.age(PATIENCE_ROUNDS);
         pendingBodies.age(PATIENCE_ROUNDS);
       });

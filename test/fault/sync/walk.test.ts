@@ -106,28 +106,13 @@ function callersOf(visits: readonly Visit[], walk: ReadonlySet<string>): Map<str
   return callers;
 }
 
-/** Files that are entered from more than one other all the same: by whom, below a comment that says why. */
-type EnteredTwice = Readonly<Record<string, readonly string[]>>;
-
-const LAN_ENTERED_TWICE: EnteredTwice = {
-  // Three writes follow each other: the change; that the peer keeps what it gave back; when the space was found synced. Each waits
-  // for what the one before made durable, so they cannot be one, and every write of a space goes through this one function.
-  "src/change/commit.ts": [
-    "src/change/intake/change-intake.ts",
-    "src/space/replica/claim.ts",
-    "src/sync/space-round.ts",
-  ],
-};
-
-/** What is named was entered, and first in that order. None is entered from two others, but for what `enteredTwice` says. */
-function expectWalk(heading: string, visits: readonly Visit[], enteredTwice: EnteredTwice): void {
+/** What is named was entered, and first in that order. None is entered from two others. */
+function expectWalk(heading: string, visits: readonly Visit[]): void {
   const named = namedUnder(heading);
   const walk = new Set(named);
   expect(orderOf(visits, walk)).toEqual(named);
   const again = [...callersOf(visits, walk)].flatMap(([file, by]) =>
-    by.size > 1
-      ? [...by].filter((caller) => !enteredTwice[file]?.includes(caller)).map((caller) => `${caller} calls ${file}`)
-      : [],
+    by.size > 1 ? [...by].map((caller) => `${caller} calls ${file}`) : [],
   );
   expect(again).toEqual([]);
 }
@@ -167,7 +152,7 @@ rule(
     await set(first, "before");
     await untilQuiet(first, dir);
     const write = await traceOf(first, dir, () => set(first, "traced"));
-    expectWalk("A local write", write, {});
+    expectWalk("A local write", write);
     await using second = await startDevice({ lan: true, mnemonic: first.mnemonic, env: QUIET, ...FROM_SOURCES });
     const textAt = async ({ server }: Device) => {
       const reply = await server.client.request("POST", `/v1/spaces/${space.id}/query`, { body: collection.target });
@@ -182,7 +167,7 @@ rule(
       await until(async () => (await textAt(first)).includes("from afar"), "the change at the first", 60_000);
       await until(isSynced, "synced again", 60_000);
     });
-    expectWalk("A change from the LAN", inbound, LAN_ENTERED_TWICE);
+    expectWalk("A change from the LAN", inbound);
   },
   150_000,
 );
