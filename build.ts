@@ -13,6 +13,7 @@ import { readEngine } from "./src/sandbox/engine-wasm.ts";
 import type { BuiltInModel } from "./src/search/built-in-model.ts";
 import { bundleModel, bundleOrtLibrary, libraryModule, modelModule, ortPlugin } from "./src/search/ort-bundle.ts";
 import type { EmbeddedFile } from "./src/search/ort-library.ts";
+import * as emptyDatabases from "./src/store/empty-databases.ts";
 
 export interface Target {
   /** What `bun build --target` and the file name call it. */
@@ -136,6 +137,8 @@ interface EmbeddedAssets {
   page: UiFile[];
   /** Absolute path of the interpreter of programs, with its fuel put in. */
   programEngine: string;
+  /** Absolute paths of databases with nothing in them, by the names of what gives them. */
+  emptyDatabases: Readonly<Record<keyof typeof emptyDatabases, string>>;
   /** What runs models. */
   ort: readonly EmbeddedFile[];
   model: BuiltInModel | undefined;
@@ -148,9 +151,13 @@ async function collectAssets(options: BuildOptions, staging: string): Promise<Em
   if (!existsSync(sqliteVec)) throw new Error(`${sqliteVec} is missing; run bun install`);
   const programEngine = join(staging, "program-engine.wasm");
   await Bun.write(programEngine, await readEngine());
+  const databases = { emptyAccount: join(staging, "empty-account.db"), emptySpace: join(staging, "empty-space.db") };
+  await Bun.write(databases.emptyAccount, emptyDatabases.emptyAccount());
+  await Bun.write(databases.emptySpace, emptyDatabases.emptySpace());
   return {
     sqliteVec,
     programEngine,
+    emptyDatabases: databases,
     page: await bundleUi(join(PROJECT, "ui")),
     ort: await bundleOrtLibrary(nativeModules, target.name, staging),
     model: options.model === undefined ? undefined : bundleModel(options.model),
@@ -158,11 +165,17 @@ async function collectAssets(options: BuildOptions, staging: string): Promise<Em
 }
 
 /** Replaces the modules that look for files in the source tree by ones that carry the files. */
-function embedPlugin({ sqliteVec, programEngine, page, ort, model }: EmbeddedAssets): Bun.BunPlugin {
+function embedPlugin({ sqliteVec, programEngine, emptyDatabases, page, ort, model }: EmbeddedAssets): Bun.BunPlugin {
   const replacements: [RegExp, string][] = [
     [
       /[\\/]src[\\/]store[\\/]sqlite-vec-library\.ts$/,
       `import file from ${JSON.stringify(sqliteVec)} with { type: "file" };\nexport const sqliteVecLibrary = file;`,
+    ],
+    [
+      /[\\/]src[\\/]store[\\/]empty-databases\.ts$/,
+      `import { readFileSync } from "node:fs";\n${Object.entries(emptyDatabases)
+        .map(([name, path]) => bytesModule(name, path))
+        .join("\n")}`,
     ],
     [
       /[\\/]src[\\/]sandbox[\\/]engine-wasm\.ts$/,
@@ -181,6 +194,10 @@ function embedPlugin({ sqliteVec, programEngine, page, ort, model }: EmbeddedAss
       for (const [filter, contents] of replacements) build.onLoad({ filter }, () => ({ contents, loader: "ts" }));
     },
   };
+}
+
+function bytesModule(name: string, path: string): string {
+  return `import ${name}File from ${JSON.stringify(path)} with { type: "file" };\nexport const ${name} = () => readFileSync(${name}File);`;
 }
 
 /** Installs the locked native packages of every platform below `dir` (which it may fill) and returns its node_modules. */

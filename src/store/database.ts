@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, closeSync, openSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { StoredFileError } from "../protocol/storage-fault.ts";
 import { OwnDatabase } from "./own-database.ts";
 
@@ -12,6 +12,8 @@ export interface Schema {
   migrations: readonly Migration[];
   /** Versions from before the first release that this program does not read. Default 0. */
   givenUp?: number;
+  /** What `bytesOfEmpty` makes of it: with these a new database is laid down. */
+  empty?: () => Uint8Array;
 }
 
 export interface OpenOptions extends Schema {
@@ -52,7 +54,8 @@ class GivenUpSchemaError extends StoredFileError {
  * that another program has locked.
  */
 export function openDatabase(path: string, options: OpenOptions): OwnDatabase {
-  const db = openFile(path);
+  const empty = path === IN_MEMORY || !existsSync(path) ? options.empty?.() : undefined;
+  const db = openFile(path, empty, options.durability);
   try {
     db.exec(`
       -- Nothing else happens while a statement waits for another connection: who has to wait tries again, off the loop.
@@ -73,7 +76,7 @@ export function openDatabase(path: string, options: OpenOptions): OwnDatabase {
       -- Triggers that keep copies of a row hear of rows that a REPLACE takes away.
       PRAGMA recursive_triggers = ON;
     `);
-    const madeHere = migrate(db, path, options);
+    const madeHere = migrate(db, path, options) || empty !== undefined;
     if (options.migrations.length > 0) {
       requireSchema(db, path, options.migrations, madeHere);
       db.preparesLate = true;
@@ -85,13 +88,28 @@ export function openDatabase(path: string, options: OpenOptions): OwnDatabase {
   }
 }
 
-function openFile(path: string): OwnDatabase {
+const IN_MEMORY = ":memory:";
+
+function openFile(path: string, empty: Uint8Array | undefined, durability: OpenOptions["durability"]): OwnDatabase {
   try {
-    if (path !== ":memory:") forItsOwnerAlone(path);
+    if (path === IN_MEMORY) return empty ? OwnDatabase.ofBytes(empty) : new OwnDatabase(path);
+    if (empty) layDown(path, empty, durability);
+    else forItsOwnerAlone(path);
     return new OwnDatabase(path, { create: true, readwrite: true });
   } catch (error) {
     throw namingFile(path, error);
   }
+}
+
+/**
+ * Under its name a file is never there in part. Its directory is synced by SQLite, with the log that it begins there before
+ * anything is committed.
+ */
+function layDown(path: string, bytes: Uint8Array, durability: OpenOptions["durability"]): void {
+  const place = `${path}.new`;
+  rmSync(place, { force: true });
+  writeFileSync(place, bytes, { flag: "wx", mode: 0o600, flush: durability !== "at-close" });
+  renameSync(place, path);
 }
 
 /**
@@ -139,6 +157,14 @@ function migrate(db: Database, path: string, { migrations, givenUp = 0 }: Schema
   return wasEmpty;
 }
 
+/** The bytes of a database that a schema's migrations made, with nothing in it. */
+export function bytesOfEmpty({ migrations, givenUp }: Schema): Uint8Array {
+  using db = new Database(IN_MEMORY);
+  db.exec("PRAGMA secure_delete = ON"); // nothing is left of how it came about
+  migrate(db, IN_MEMORY, givenUp === undefined ? { migrations } : { migrations, givenUp });
+  return db.serialize();
+}
+
 /** What SQLite keeps of tables, indexes and triggers, by name. */
 function schemaTexts(db: Database): ReadonlyMap<string, string> {
   const rows = db.query<{ name: string; sql: string }, []>("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL");
@@ -151,7 +177,7 @@ const madeByMigrations = new Map<readonly Migration[], ReadonlyMap<string, strin
 function textsMadeBy(migrations: readonly Migration[]): ReadonlyMap<string, string> {
   const known = madeByMigrations.get(migrations);
   if (known) return known;
-  using db = new Database(":memory:");
+  using db = new Database(IN_MEMORY);
   for (const migrate of migrations) migrate(db);
   const made = schemaTexts(db);
   madeByMigrations.set(migrations, made);

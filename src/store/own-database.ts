@@ -14,6 +14,12 @@ export class OutgrownError extends Error {
  * of its statements is gone; left to the garbage collector that took minutes, and three descriptors a space.
  */
 export class OwnDatabase extends Database {
+  /** One in memory that holds what `serialize` gave of another. */
+  static ofBytes(bytes: Uint8Array): OwnDatabase {
+    // Its types speak of a file's name alone; `Database.deserialize` calls it like this.
+    return new OwnDatabase(bytes as never, { readwrite: true, create: true });
+  }
+
   readonly #statements = new Set<Statement>();
 
   override prepare: Database["prepare"] = (...args: Parameters<Database["prepare"]>) => {

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDir } from "../../test/support/scratch.ts";
 import { StoredFileError } from "../protocol/storage-fault.ts";
@@ -46,6 +46,17 @@ test.each([
   const fault = faultAfter(change);
   expect(fault).toBeInstanceOf(StoredFileError);
   expect(fault).toMatchObject({ code: "damaged", message: expect.stringContaining(`: ${name} is not as`) });
+});
+
+test("[STORE-6] what was being laid down when the process ended is no part of the file that is laid down next", () => {
+  using dir = scratchDir("svc-store");
+  const path = join(dir.path, "space.db");
+  writeFileSync(`${path}.new`, "the first bytes of");
+  openSpaceStore(path).close();
+  expect(existsSync(`${path}.new`)).toBe(false);
+  const store = openSpaceStore(path);
+  expect(store.db.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+  store.close();
 });
 
 test("[STORE-2] a bit that was flipped in a column that an index is of is damage, too", () => {

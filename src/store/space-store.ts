@@ -4,6 +4,7 @@ import { mendTypes, searchForMistyped } from "./column-types.ts";
 import { type OpenOptions, openDatabase } from "./database.ts";
 import { createDerivedTable } from "./derived-table.ts";
 import { createDirtyRowTable } from "./dirty-row-table.ts";
+import { emptySpace } from "./empty-databases.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
 import { createInboxTable } from "./inbox-table.ts";
@@ -35,7 +36,7 @@ interface SpaceStoreOptions {
 
 /** Opens or creates the database of a space. Throws as `openDatabase` does. */
 export function openSpaceStore(path: string, { durability = "full", copying }: SpaceStoreOptions = {}): SpaceStore {
-  const db = openDatabase(path, { ...SPACE_SCHEMA, durability });
+  const db = openDatabase(path, { ...SPACE_SCHEMA, empty: emptySpace, durability });
   try {
     return createSpaceStore(db, path, copying);
   } catch (error) {

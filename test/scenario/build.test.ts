@@ -1,10 +1,15 @@
 /** What the build puts into the executables, and that it refuses to make one with something missing. */
+import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildExecutable, crossOutfile, hostTarget, installEveryPlatform, TARGETS, type Target } from "../../build.ts";
+import { ACCOUNT_SCHEMA } from "../../src/store/account-schema.ts";
+import { SPACE_SCHEMA } from "../../src/store/space-schema.ts";
 import { type ExecutableFormat, readExecutableFormat } from "../support/executable-format.ts";
+import { createSpace } from "../support/server/fixtures.ts";
+import { startServer } from "../support/server/server.ts";
 import { skipUnless } from "../support/skip.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -24,6 +29,9 @@ const FORMATS: Record<Target["name"], ExecutableFormat> = {
   "darwin-x64": { container: "Mach-O", machine: "x64" },
   "windows-x64": { container: "PE", machine: "x64" },
 };
+
+/** Tables, indexes and triggers of a database. */
+const schemaOf = (db: Database) => db.query("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name").all();
 
 describe("[SRV-14] cross builds", () => {
   for (const target of TARGETS) {
@@ -61,6 +69,25 @@ describe("[SRV-14] dist/svc", () => {
     expect(JSON.parse(await new Response(child.stdout).text())).toHaveProperty("version");
     expect(await child.exited).toBe(0);
     expect(readdirSync(dir)).toEqual(["svc"]);
+  });
+
+  test("carries the databases that its migrations make", async () => {
+    await using server = await startServer();
+    await createSpace(server.client);
+    await server.stop();
+    const [accountId = ""] = readdirSync(server.dataDir);
+    const sdk = join(server.dataDir, accountId, "sdk");
+    const files = readdirSync(sdk).filter((name) => name.endsWith(".db"));
+    expect(files).toHaveLength(3); // the account, its own space, and the one just made
+    for (const name of files) {
+      const schema = name === "account.db" ? ACCOUNT_SCHEMA : SPACE_SCHEMA;
+      using made = new Database(":memory:");
+      for (const migrate of schema.migrations) migrate(made);
+      using found = new Database(join(sdk, name), { readonly: true });
+      expect(schemaOf(found)).toEqual(schemaOf(made));
+      const version = (schema.givenUp ?? 0) + schema.migrations.length;
+      expect(found.query("PRAGMA user_version").get()).toEqual({ user_version: version });
+    }
   });
 
   test("ignores .env and bunfig.toml of the directory it is started in", async () => {
