@@ -76,9 +76,9 @@ export function openDatabase(path: string, options: OpenOptions): OwnDatabase {
       -- Triggers that keep copies of a row hear of rows that a REPLACE takes away.
       PRAGMA recursive_triggers = ON;
     `);
-    const madeHere = migrate(db, path, options) || empty !== undefined;
+    migrate(db, path, options);
     if (options.migrations.length > 0) {
-      requireSchema(db, path, options.migrations, madeHere);
+      requireSchema(db, path, options);
       db.preparesLate = true;
     }
     return db;
@@ -141,20 +141,17 @@ export function isDamage(error: unknown): boolean {
   return false;
 }
 
-/** Answers whether the file was empty, so that all it has now was made by these migrations. */
-function migrate(db: Database, path: string, { migrations, givenUp = 0 }: Schema): boolean {
+function migrate(db: Database, path: string, { migrations, givenUp = 0 }: Schema): void {
   const found = (db.query("PRAGMA user_version").get() as { user_version: number }).user_version;
   const known = givenUp + migrations.length;
   if (found > known) throw new NewerSchemaError(path, found, known);
   if (found > 0 && found <= givenUp) throw new GivenUpSchemaError(path, found, givenUp + 1);
-  const wasEmpty = found === 0 && schemaTexts(db).size === 0;
   for (let step = Math.max(0, found - givenUp); step < migrations.length; step++) {
     db.transaction(() => {
       migrations[step]!(db);
       db.exec(`PRAGMA user_version = ${givenUp + step + 1}`);
     })();
   }
-  return wasEmpty;
 }
 
 /** The bytes of a database that a schema's migrations made, with nothing in it. */
@@ -173,12 +170,12 @@ function schemaTexts(db: Database): ReadonlyMap<string, string> {
 
 const madeByMigrations = new Map<readonly Migration[], ReadonlyMap<string, string>>();
 
-/** Worked out once in a process, from an empty database: the first file that was one spares making another. */
-function textsMadeBy(migrations: readonly Migration[]): ReadonlyMap<string, string> {
+/** Worked out once in a process, from an empty database. */
+function textsMadeBy({ migrations, empty }: Schema): ReadonlyMap<string, string> {
   const known = madeByMigrations.get(migrations);
   if (known) return known;
-  using db = new Database(IN_MEMORY);
-  for (const migrate of migrations) migrate(db);
+  using db = empty ? OwnDatabase.ofBytes(empty()) : new Database(IN_MEMORY);
+  if (!empty) for (const migrate of migrations) migrate(db);
   const made = schemaTexts(db);
   madeByMigrations.set(migrations, made);
   return made;
@@ -186,13 +183,11 @@ function textsMadeBy(migrations: readonly Migration[]): ReadonlyMap<string, stri
 
 /**
  * Throws where a file says otherwise of a table, an index or a trigger of ours than the migrations: it was changed, and what
- * reads or writes it would fail later, or do something else. With `madeHere` all that the file says was made just now by these
- * migrations, which is what others are measured by.
+ * reads or writes it would fail later, or do something else.
  */
-function requireSchema(db: Database, path: string, migrations: readonly Migration[], madeHere: boolean): void {
+function requireSchema(db: Database, path: string, schema: Schema): void {
   const found = schemaTexts(db);
-  if (madeHere && !madeByMigrations.has(migrations)) madeByMigrations.set(migrations, found);
-  for (const [name, sql] of textsMadeBy(migrations))
+  for (const [name, sql] of textsMadeBy(schema))
     if (found.get(name) !== sql)
       throw new StoredFileError("damaged", `${path}: ${name} is not as this program makes it`);
 }
