@@ -191,7 +191,7 @@ describe("membership", () => {
       expect(keyIds(owner)).toHaveLength(1);
     }));
 
-  test("[ACL-14] who leaves may no longer write at once; an owner's device completes it with a new key", () =>
+  test("[ACL-3] [ACL-14] who leaves may no longer write at once; an owner's device completes it with a new key", () =>
     withDevices(async (devices) => {
       const { owner, account, member } = await openPair(devices);
       const left = member.space.aclService.draft(leaveSpace)!;

@@ -63,36 +63,43 @@ describe("members", () => {
     await shared.client.fails("POST", `${base}/acl/remove`, { identities: [here.otherId] }, 404, "identity.not_found");
   });
 
-  rule("[ACL-4] ownership goes to an active member; the old owner keeps the role it chose and no more", async () => {
-    const made = await createSpace(shared.client, "handed over");
-    const base = `/v1/spaces/${made.id}`;
-    await shared.client.post(`${base}/acl/add`, { accounts: [{ identity: here.otherId, permission: "reader" }] }, 204);
-    await shared.client.fails(
-      "POST",
-      `${base}/acl/ownership`,
-      { newOwner: here.thirdId, oldOwnerPerm: "admin" },
-      404,
-      "identity.not_found",
-    );
-    await shared.client.post(`${base}/acl/ownership`, { newOwner: here.otherId, oldOwnerPerm: "reader" }, 204);
-    expect(await shared.client.get<SpaceInfo>(base)).toMatchObject({ ownRole: "reader", author: here.accountId });
-    for (const [path, body] of [
-      ["invites", {}],
-      ["guest-key", {}],
-      ["acl/stop-sharing", {}],
-      ["acl/add", { accounts: [{ identity: here.thirdId, permission: "reader" }] }],
-      ["acl/remove", { identities: [here.otherId] }],
-    ] as const) {
-      const error = await shared.client.fails("POST", `${base}/${path}`, body, 403, "acl.forbidden");
-      expect(error.details).toMatchObject({ role: "reader" });
-    }
-    await shared.client.fails("POST", `${base}/objects`, {}, 403, "space.read_only");
-    await shared.client.post(`${base}/acl/self-remove`, {}, 204);
-    expect(await shared.client.get<SpaceInfo>(base)).toMatchObject({ status: "deleted" });
-    await shared.client.fails("GET", `${base}/members`, undefined, 409, "space.deleted");
-  });
+  rule(
+    "[ACL-1] [ACL-2] ownership goes to an active member; the old owner keeps the role it chose and no more",
+    async () => {
+      const made = await createSpace(shared.client, "handed over");
+      const base = `/v1/spaces/${made.id}`;
+      await shared.client.post(
+        `${base}/acl/add`,
+        { accounts: [{ identity: here.otherId, permission: "reader" }] },
+        204,
+      );
+      await shared.client.fails(
+        "POST",
+        `${base}/acl/ownership`,
+        { newOwner: here.thirdId, oldOwnerPerm: "admin" },
+        404,
+        "identity.not_found",
+      );
+      await shared.client.post(`${base}/acl/ownership`, { newOwner: here.otherId, oldOwnerPerm: "reader" }, 204);
+      expect(await shared.client.get<SpaceInfo>(base)).toMatchObject({ ownRole: "reader", author: here.accountId });
+      for (const [path, body] of [
+        ["invites", {}],
+        ["guest-key", {}],
+        ["acl/stop-sharing", {}],
+        ["acl/add", { accounts: [{ identity: here.thirdId, permission: "reader" }] }],
+        ["acl/remove", { identities: [here.otherId] }],
+      ] as const) {
+        const error = await shared.client.fails("POST", `${base}/${path}`, body, 403, "acl.forbidden");
+        expect(error.details).toMatchObject({ role: "reader" });
+      }
+      await shared.client.fails("POST", `${base}/objects`, {}, 403, "space.read_only");
+      await shared.client.post(`${base}/acl/self-remove`, {}, 204);
+      expect(await shared.client.get<SpaceInfo>(base)).toMatchObject({ status: "deleted" });
+      await shared.client.fails("GET", `${base}/members`, undefined, 409, "space.deleted");
+    },
+  );
 
-  rule("[ACL-4] stop-sharing drops everybody else and every invite, and does nothing to a private space", async () => {
+  rule("[ACL-14] stop-sharing drops everybody else and every invite, and does nothing to a private space", async () => {
     const made = await createSpace(shared.client, "private again");
     const base = `/v1/spaces/${made.id}`;
     await shared.client.post(`${base}/acl/stop-sharing`, {}, 204);
@@ -105,28 +112,28 @@ describe("members", () => {
 
   runScenarios(context, [
     {
-      title: "[ACL-4] an unknown member is identity.not_found",
+      title: "[ACL-19] an unknown member is identity.not_found",
       method: "GET",
       path: "{S}/members/{otherId}",
       status: 404,
       code: "identity.not_found",
     },
     {
-      title: "[ACL-4] what is no account id is identity.not_found",
+      title: "[ACL-19] what is no account id is identity.not_found",
       method: "GET",
       path: "{S}/members/nobody",
       status: 404,
       code: "identity.not_found",
     },
     {
-      title: "[ACL-4] an unknown space is space.not_found",
+      title: "[API-11] an unknown space is space.not_found",
       method: "GET",
       path: "{NONE}/members",
       status: 404,
       code: "space.not_found",
     },
     {
-      title: "[API-1] an unknown request is request.invalid_field",
+      title: "[ACL-19] an unknown request is request.invalid_field",
       method: "POST",
       path: "{S}/acl/accept",
       body: { requestRecordId: ABSENT, permission: "writer" },
@@ -151,7 +158,7 @@ describe("members", () => {
       code: "request.schema",
     },
     {
-      title: "[API-6] declining who has not asked is identity.not_found",
+      title: "[ACL-19] declining who has not asked is identity.not_found",
       method: "POST",
       path: "{S}/acl/decline",
       body: { identity: "{otherId}" },
@@ -159,7 +166,7 @@ describe("members", () => {
       code: "identity.not_found",
     },
     {
-      title: "[API-6] the permission of no member is identity.not_found",
+      title: "[ACL-19] the permission of no member is identity.not_found",
       method: "POST",
       path: "{S}/acl/permissions",
       body: { changes: [{ identity: "{otherId}", permission: "reader" }] },
@@ -190,7 +197,7 @@ describe("members", () => {
       code: "acl.forbidden",
     },
     {
-      title: "[ACL-3] adding a member again is request.invalid_field",
+      title: "[ACL-3] [ACL-19] adding a member again is request.invalid_field",
       method: "POST",
       path: "{S}/acl/add",
       body: { accounts: [{ identity: "{accountId}", permission: "reader" }] },

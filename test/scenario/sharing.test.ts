@@ -101,7 +101,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[ACL-17] an open invite lets in at once; leaving takes effect for the leaver and rotates the key",
+    "[ACL-3] [ACL-17] an open invite lets in at once; leaving takes effect for the leaver and rotates the key",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
@@ -157,7 +157,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[SPACE-2] a declined request ends; a cancelled one leaves the roster; a new invite lets one ask again",
+    "[ACL-3] [SPACE-2] a declined request ends; a cancelled one leaves the roster; a new invite lets one ask again",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
@@ -187,7 +187,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[SPACE-7] a space that its owner deletes ends for the members, for ever; a one-to-one space is shared by both",
+    "[SPACE-7] [SPACE-4] a space that its owner deletes ends for the members, for ever; a one-to-one space is shared by both",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
@@ -261,7 +261,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[SPACE-5] a direct add and a one-to-one space reach an account on the LAN with which nothing is shared",
+    "[SPACE-5] [SPACE-4] a direct add and a one-to-one space reach an account on the LAN with which nothing is shared",
     async () => {
       await using owner = await startDevice({ lan: true });
       await owner.server.client.put("/v1/account/metadata", { name: "Olga" });

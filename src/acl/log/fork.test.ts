@@ -273,7 +273,7 @@ describe("forks between an owner's devices", () => {
       }
     }));
 
-  test("[ACL-11] a transfer beats what the old owner did elsewhere, also to take it back", () =>
+  test("[ACL-11] [ACL-13] a transfer beats what the old owner did elsewhere, also to take it back", () =>
     withDevices(async (devices) => {
       const [heir, other] = [createAccount(), createAccount()];
       const { one, two } = await inStep(devices, [heir, other], { one: devices.owner, two: devices.owner });
