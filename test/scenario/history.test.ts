@@ -139,7 +139,7 @@ describe("list", () => {
     expect((await shared.client.get<HistoryView>(`${at}/${sent.versionId}?dataset=chat_messages`)).datasets).toEqual([
       { dataset: "chat_messages", records: [] },
     ]);
-    const silent = await createCollection(shared.client, spaceId, { skipHistory: true });
+    const silent = await createCollection(shared.client, spaceId, { skipHistory: true } as object);
     const { changeId } = await silent.modify([setFields("a", { n: 1 })]);
     const of = `${silent.path}/objects/${silent.objectId}/history`;
     expect((await shared.client.get<HistoryPage>(of)).changes.map(({ dataset }) => dataset)).toEqual(["objects"]);

@@ -1,7 +1,7 @@
 /** Members, guest keys and ACL, as far as one server shows them. */
 import { describe, expect } from "bun:test";
 import { rule } from "../support/rule.ts";
-import type { SpaceInfo } from "../support/server/client.ts";
+import { type SpaceInfo, until } from "../support/server/client.ts";
 import { createSpace } from "../support/server/fixtures.ts";
 import { runScenarios } from "../support/server/scenario.ts";
 import { ABSENT, type Invite, type Member, useSharingServer } from "../support/server/sharing-server.ts";
@@ -63,41 +63,58 @@ describe("members", () => {
     await shared.client.fails("POST", `${base}/acl/remove`, { identities: [here.otherId] }, 404, "identity.not_found");
   });
 
-  rule(
-    "[ACL-1] [ACL-2] ownership goes to an active member; the old owner keeps the role it chose and no more",
-    async () => {
-      const made = await createSpace(shared.client, "handed over");
-      const base = `/v1/spaces/${made.id}`;
-      await shared.client.post(
-        `${base}/acl/add`,
-        { accounts: [{ identity: here.otherId, permission: "reader" }] },
-        204,
-      );
-      await shared.client.fails(
-        "POST",
-        `${base}/acl/ownership`,
-        { newOwner: here.thirdId, oldOwnerPerm: "admin" },
-        404,
-        "identity.not_found",
-      );
-      await shared.client.post(`${base}/acl/ownership`, { newOwner: here.otherId, oldOwnerPerm: "reader" }, 204);
-      expect(await shared.client.get<SpaceInfo>(base)).toMatchObject({ ownRole: "reader", author: here.accountId });
-      for (const [path, body] of [
-        ["invites", {}],
-        ["guest-key", {}],
-        ["acl/stop-sharing", {}],
-        ["acl/add", { accounts: [{ identity: here.thirdId, permission: "reader" }] }],
-        ["acl/remove", { identities: [here.otherId] }],
-      ] as const) {
-        const error = await shared.client.fails("POST", `${base}/${path}`, body, 403, "acl.forbidden");
-        expect(error.details).toMatchObject({ role: "reader" });
-      }
-      await shared.client.fails("POST", `${base}/objects`, {}, 403, "space.read_only");
-      await shared.client.post(`${base}/acl/self-remove`, {}, 204);
-      expect(await shared.client.get<SpaceInfo>(base)).toMatchObject({ status: "deleted" });
-      await shared.client.fails("GET", `${base}/members`, undefined, 409, "space.deleted");
-    },
-  );
+  rule("[ACL-1] [ACL-2] [SPACE-10] ownership goes to an active member; the old owner keeps its new role", async () => {
+    const made = await createSpace(shared.client, "handed over");
+    const base = `/v1/spaces/${made.id}`;
+    await shared.client.post(`${base}/acl/add`, { accounts: [{ identity: here.otherId, permission: "reader" }] }, 204);
+    await shared.client.fails(
+      "POST",
+      `${base}/acl/ownership`,
+      { newOwner: here.thirdId, oldOwnerPerm: "admin" },
+      404,
+      "identity.not_found",
+    );
+    await shared.client.post(`${base}/acl/ownership`, { newOwner: here.otherId, oldOwnerPerm: "reader" }, 204);
+    expect(await shared.client.get<SpaceInfo>(base)).toMatchObject({ ownRole: "reader", author: here.accountId });
+    for (const [path, body] of [
+      ["invites", {}],
+      ["guest-key", {}],
+      ["acl/stop-sharing", {}],
+      ["acl/add", { accounts: [{ identity: here.thirdId, permission: "reader" }] }],
+      ["acl/remove", { identities: [here.otherId] }],
+    ] as const) {
+      const error = await shared.client.fails("POST", `${base}/${path}`, body, 403, "acl.forbidden");
+      expect(error.details).toMatchObject({ role: "reader" });
+    }
+    await shared.client.fails("POST", `${base}/objects`, {}, 403, "space.read_only");
+    await shared.client.fails("PATCH", base, { name: "mine" }, 403, "space.read_only");
+    await shared.client.post(`${base}/acl/self-remove`, {}, 204);
+    expect(await shared.client.get<SpaceInfo>(base)).toMatchObject({ status: "deleted" });
+    await shared.client.fails("GET", `${base}/members`, undefined, 409, "space.deleted");
+  });
+
+  rule("[SPACE-2] deleting somebody else's space is leaving it: it may be joined again", async () => {
+    const made = await createSpace(shared.client, "another's");
+    const base = `/v1/spaces/${made.id}`;
+    const { inviteToken } = await shared.client.post<{ inviteToken: string }>(`${base}/invites`, {}, 201);
+    await shared.client.post(`${base}/acl/add`, { accounts: [{ identity: here.otherId, permission: "reader" }] }, 204);
+    await shared.client.post(`${base}/acl/ownership`, { newOwner: here.otherId, oldOwnerPerm: "writer" }, 204);
+    await shared.client.del(base);
+    expect(await shared.client.get<unknown>(base)).toMatchObject({
+      status: "deleted",
+      ownRole: "none",
+      ended: { how: "left", by: here.accountId },
+    });
+    const ofRow = { filter: { id: made.id } };
+    const { records } = await shared.client.post<{ records: unknown[] }>("/v1/spaces/query", ofRow);
+    expect(records).toHaveLength(1);
+    expect(records[0]).not.toHaveProperty("final");
+    // Nobody has heard of the leaving, so it is a member still, and what was to tell others of it is withdrawn.
+    const again = await shared.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken }, 202);
+    expect(again).toMatchObject({ id: made.id, status: "active", ownRole: "writer" });
+    const proposals = async () => (await shared.client.get<{ proposals: number }>(`${base}/debug`)).proposals;
+    await until(async () => (await proposals()) === 0, "the leaving to be withdrawn");
+  });
 
   rule("[ACL-14] stop-sharing drops everybody else and every invite, and does nothing to a private space", async () => {
     const made = await createSpace(shared.client, "private again");

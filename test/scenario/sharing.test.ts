@@ -30,7 +30,7 @@ async function askAndBeLetIn(owner: Device, joiner: Device, spaceId: string, per
 
 describe("two accounts on a LAN", () => {
   rule(
-    "[ACL-14] invite, request, accept, data both ways, removal: the next edit does not come",
+    "[ACL-14] [SPACE-1] invite, request, accept, data both ways, removal: the next edit does not come",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using guest = await startDevice({ lan: true });
@@ -64,7 +64,9 @@ describe("two accounts on a LAN", () => {
         "the name",
         WAIT_MS,
       );
-      expect((await spacesOf(guest))[0]).toMatchObject({ ownRole: "writer", spaceType: "svc.space" });
+      const { createdAt } = joining; // when it came here, not when it was made
+      expect(Date.parse(createdAt.$date)).toBeGreaterThan(Date.parse(space.createdAt.$date));
+      expect((await spacesOf(guest))[0]).toMatchObject({ ownRole: "writer", spaceType: "svc.space", createdAt });
       expect(await guest.server.client.get<unknown>(`/v1/identities/${owner.accountId}`)).toMatchObject({
         name: "Olga",
         spaceIds: [space.id],

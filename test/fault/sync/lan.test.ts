@@ -68,7 +68,7 @@ describe("two devices of an account on a LAN", () => {
   );
 
   rule(
-    "[SPACE-7] a space ended on one device ends on the other; accounts that share nothing do not meet",
+    "[SPACE-2] [SYNC-6] a space ended on one device ends on the other; accounts that share nothing do not meet",
     async () => {
       await using first = await startDevice({ lan: true });
       await using stranger = await startDevice({ lan: true });
@@ -88,7 +88,7 @@ describe("two devices of an account on a LAN", () => {
   );
 
   rule(
-    "[SPACE-7] a space that is removed in the middle of a round leaves it quietly, and leaves nothing behind",
+    "[SPACE-2] a space that is removed in the middle of a round leaves it quietly, and leaves nothing behind",
     async () => {
       await using first = await startDevice({ lan: true });
       await using second = await startDevice({ lan: true, mnemonic: first.mnemonic });
