@@ -23,7 +23,7 @@ async function untilFrame(stream: SseStream, holds: (status: JsonObject) => bool
 describe("sync status of a server that is alone", () => {
   const shared = useServer({ env: { SVC_SYNC_INTERVAL: "1s" } });
 
-  rule("[SYNC-15] tells every space's status, then those of new and changed ones, never synced", async () => {
+  rule("[SYNC-15] [SYNC-2] tells every space's status, then those of new and changed ones, never synced", async () => {
     const { client } = shared;
     const [a, b] = [await createSpace(client), await createSpace(client)];
     await using stream = await client.stream("GET", ALL);
@@ -66,7 +66,7 @@ describe("sync status of a server that is alone", () => {
     expect(await client.get<unknown>(`${path}/${NOWHERE}`)).toMatchObject({ state: "unknown", lastSyncAt: null });
   });
 
-  rule("[SYNC-1] faults: the space resolution errors, id faults, and what is not offered", async () => {
+  rule("[API-11] faults: the space resolution errors, id faults, and what is not offered", async () => {
     const { client } = shared;
     const space = await createSpace(client);
     const { id: gone } = await createSpace(client);
@@ -94,7 +94,7 @@ describe("sync status of a server that is alone", () => {
   });
 
   rule(
-    "[SYNC-1] without an account the streams are auth.required; a stopping server ends them with closed",
+    "[ACC-5] [LIVE-1] without an account the streams are auth.required; a stopping server ends them with closed",
     async () => {
       await using bare = await startServer({ account: false });
       await bare.client.fails("GET", ALL, undefined, 401, "auth.required");
@@ -141,7 +141,7 @@ describeWithNats("sync status with a network", () => {
   );
 
   rule(
-    "[SYNC-1] goes from syncing to synced, offline when the network is gone, and back",
+    "[SYNC-17] goes from syncing to synced, offline when the network is gone, and back",
     async () => {
       await using nats = await startNats();
       await using server = await startServer({ env: { SVC_NETWORK_URL: nats.url, SVC_SYNC_INTERVAL: "1s" } });

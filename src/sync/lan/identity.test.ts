@@ -166,7 +166,7 @@ describe("space tokens", () => {
     });
   });
 
-  test("tokens are worth nothing on another connection, in the other role, or under a former key", async () => {
+  test("[SYNC-6] tokens are worth nothing on another connection, in the other role, or under a former key", async () => {
     const shown = await showTokens(a, "dialler", context);
     expect((await matchTokens(a, shown, "dialler", { binding: randomBytes(96) })).spaceIds).toEqual([]);
     expect(await matchTokens(a, shown, "listener", context)).toEqual({
@@ -205,7 +205,7 @@ describe("space tokens", () => {
     });
   });
 
-  test("an answer to a stranger is as long as its question, and all noise", async () => {
+  test("[SYNC-9] an answer to a stranger is as long as its question, and all noise", async () => {
     const question = randomBytes(64 * TOKEN_BYTES);
     const answers = [
       await answerTokens(a, question, "dialler", context),
@@ -236,7 +236,7 @@ describe("space tokens", () => {
     expect(isTokenList(shown)).toBe(true);
   });
 
-  test("of more keys than a list holds all are shown and found, each list as long as a bucket", async () => {
+  test("[SYNC-6] of more keys than a list holds all are shown and found, each list as long as a bucket", async () => {
     const spaces = Array.from({ length: 9000 }, (_, i) => ({ spaceId: id(`${i}`), key: randomBytes(32) }));
     const many: LinkKeys = { own: randomBytes(32), spaces };
     const lists = await tokenLists(many, "dialler", context);

@@ -34,7 +34,7 @@ describeWithNats("ACL records: compare and append", () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  test("of contending appends, those told as appended are in the chain once, and the others are not", async () => {
+  test("[ACL-15] of contending appends, those told as appended are in the chain once, and the others are not", async () => {
     const members = await Promise.all([join(), join(), join()]);
     const appended: string[] = [];
     for (let round = 0; round < 20; round++) {
@@ -62,7 +62,7 @@ describeWithNats("ACL records: compare and append", () => {
     expect(await loser.channel.appendAcl(utf8ToBytes("again"))).toMatchObject({ outcome: "appended" });
   });
 
-  test("an append whose acknowledgement is lost with the connection is told as appended, once", async () => {
+  test("[ACL-15] an append whose acknowledgement is lost with the connection is told as appended, once", async () => {
     await using proxy = await startTcpProxy(server.port);
     const a = await join(`nats://127.0.0.1:${proxy.port}`);
     const b = await join();

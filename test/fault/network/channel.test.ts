@@ -173,7 +173,7 @@ describeWithNats("channel over a real nats-server", () => {
     expect(Math.max(...reader.deliveries.values())).toBe(1);
   });
 
-  test("a server restored from an old copy, grown past the cursors since, is noticed and repaired", async () => {
+  test("[SYNC-7] a server restored from an old copy, grown past the cursors since, is noticed and repaired", async () => {
     const a = join();
     const b = join();
     a.replica.write(...items(20));
@@ -211,7 +211,7 @@ describeWithNats("channel over a real nats-server", () => {
     expect(Math.max(...(await stored()).deliveries.values())).toBe(1);
   });
 
-  test("a stream made anew under a living connection is noticed", async () => {
+  test("[SYNC-7] a stream made anew under a living connection is noticed", async () => {
     const a = join();
     a.replica.write(...items(10));
     a.channel.wake();
@@ -231,7 +231,7 @@ describeWithNats("channel over a real nats-server", () => {
     expect(sameItems(await stored(), a.replica)).toBe(true);
   });
 
-  test("junk on a subject is skipped and counted", async () => {
+  test("[SYNC-4] junk on a subject is skipped and counted", async () => {
     const keys = deriveChannelKeys(secret);
     const a = join();
     a.replica.write(...items(1));

@@ -13,7 +13,7 @@ const LONG_MS = 90_000;
 
 describe("two devices of an account on a LAN", () => {
   rule(
-    "[SYNC-3] a second device brings everything back, edits pass both ways, and the states are true",
+    "[SYNC-3] [SYNC-1] [SYNC-17] a second device brings everything back, edits pass both ways, and the states are true",
     async () => {
       await using first = await startDevice({ lan: true });
       const space = await createSpace(first.server.client);
