@@ -48,7 +48,7 @@ const FULL = refusal("acl.pending_full");
 
 const isFarewell = ({ op }: AclOp): boolean => op === "selfRemove" || op === "requestCancel";
 
-/** Records that wait until the owner's devices give them their place: how they are proposed, passed on and sequenced. */
+/** Records that wait until the owner's devices give them their place (ACL-15): how they are proposed, passed on and sequenced. */
 export function createPendingService(deps: PendingServiceDeps) {
   const { acl, engine, account, book, context, move, append } = deps;
 
