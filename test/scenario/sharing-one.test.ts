@@ -19,7 +19,7 @@ describe("members", () => {
     expect(await shared.client.get<{ requests: unknown[] }>(`${S()}/members/requests`)).toEqual({ requests: [] });
   });
 
-  rule("[ACL-4] adding, changing and removing show in the roster, the stream and the directory", async () => {
+  rule("[ACL-4] [ACL-20] adding, changing and removing show in the roster, the stream and the directory", async () => {
     const made = await createSpace(shared.client, "roster");
     const base = `/v1/spaces/${made.id}`;
     await using stream = await shared.client.stream("GET", `${base}/members/subscribe`);
