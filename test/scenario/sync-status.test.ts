@@ -66,6 +66,34 @@ describe("sync status of a server that is alone", () => {
     expect(await client.get<unknown>(`${path}/${NOWHERE}`)).toMatchObject({ state: "unknown", lastSyncAt: null });
   });
 
+  rule("[SYNC-18] debug tells of an object how far it is, and of a space nobody before a round", async () => {
+    const { client } = shared;
+    const space = await createSpace(client);
+    const object = await createObject(client, space.id);
+    const path = `/v1/spaces/${space.id}/debug`;
+    const debug = await client.get<JsonObject>(path);
+    expect(debug).toMatchObject({ spaceId: space.id, peers: [], parked: 0, quarantined: [], alarms: [], proposals: 0 });
+    // Nobody else keeps the space's index, the object's root and its content, and the root of the rights.
+    expect(debug).toMatchObject({ unconfirmed: 3, unconfirmedRights: 1 });
+    const ofObject = async () => client.get<JsonObject>(`${path}/objects/${object.id}`);
+    const { changes } = await client.get<{ changes: { version: string }[] }>(
+      `/v1/spaces/${space.id}/objects/${object.id}/history`,
+    );
+    const before = await ofObject();
+    expect(before).toMatchObject({
+      ...{ objectId: object.id, pending: 2, lastSyncAt: null, treeLen: 2, snapshots: 0 },
+      ...{ heads: [changes[0]!.version], headsCount: 1, branchCount: 1 },
+    });
+    const name = [{ type: "$set", path: "svc.name", value: "named" }];
+    const records = [{ id: object.id, ops: name }];
+    await client.post(`/v1/spaces/${space.id}/modify`, { objectId: object.id, dataset: "objects", records });
+    const after = await ofObject();
+    expect(after).toMatchObject({ pending: 3, treeLen: 3, headsCount: 1 });
+    expect(String(after["latestVersionId"]) > String(before["latestVersionId"])).toBe(true);
+    expect(Number(after["maxAddSeq"])).toBeGreaterThan(Number(before["maxAddSeq"]));
+    await client.fails("GET", `${path}/objects/${NOWHERE}`, undefined, 404, "object.not_found");
+  });
+
   rule("[API-11] faults: the space resolution errors, id faults, and what is not offered", async () => {
     const { client } = shared;
     const space = await createSpace(client);
