@@ -166,6 +166,20 @@ describe("members", () => {
       status: 400,
       code: "request.schema",
     },
+    ...["owner", "none", "guest"].flatMap((permission) =>
+      [
+        { path: "acl/add", body: { accounts: [{ identity: "{otherId}", permission }] } },
+        { path: "acl/permissions", body: { changes: [{ identity: "{otherId}", permission }] } },
+        { path: "acl/ownership", body: { newOwner: "{otherId}", oldOwnerPerm: permission } },
+      ].map(({ path, body }) => ({
+        title: `[ACL-1] ${path} gives nobody the role ${permission}`,
+        method: "POST" as const,
+        path: `{S}/${path}`,
+        body,
+        status: 400,
+        code: "request.schema",
+      })),
+    ),
     {
       title: "[API-1] an unknown permission is request.schema",
       method: "POST",

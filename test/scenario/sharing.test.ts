@@ -227,7 +227,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[ACL-14] a guest reads by the guest key over the LAN, writes nothing, and gets nothing after it is revoked",
+    "[ACL-14] [SPACE-2] a guest reads by the guest key over the LAN, writes nothing, and gets nothing after it is revoked",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using reader = await startDevice({ lan: true });
@@ -241,6 +241,13 @@ describe("two accounts on a LAN", () => {
       await setName(owner, space.id, object.id, "still for all");
       await untilSame([owner, reader], space.id, (rows) => rows.includes("still for all"), WAIT_MS);
       await reader.server.client.fails("POST", `${base}/objects`, {}, 403, "space.read_only");
+
+      // It drops what it read, and comes again.
+      await reader.server.client.del(base);
+      expect(await rowStatusOf(reader, space.id)).toBe("deleted");
+      await reader.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(reader, space.id, "active");
+      await untilSame([owner, reader], space.id, (rows) => rows.includes("still for all"), WAIT_MS);
 
       // Restarted: the link is another one, and the key is proved on it anew.
       const { dataDir } = reader.server;
