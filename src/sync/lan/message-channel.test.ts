@@ -80,7 +80,7 @@ describe("message channel", () => {
     expect(order.lastIndexOf("small")).toBeGreaterThan(order.indexOf("large"));
   });
 
-  test("notices above what may wait are dropped and counted, and the link goes on", async () => {
+  test("[SYNC-4] notices above what may wait are dropped and counted, and the link goes on", async () => {
     using pair = await socketPair();
     const near = channelOn(pair.near);
     const open = Promise.withResolvers<void>();
@@ -105,7 +105,7 @@ describe("message channel", () => {
     expect(got.join()).toBe(Array.from({ length: 20 }, (_, i) => i).join());
   });
 
-  test("an unknown kind, a handler that fails and an answer too large are told, without a word of why", async () => {
+  test("[SYNC-4] an unknown kind, a handler that fails and an answer too large are told, without a word of why", async () => {
     using pair = await socketPair();
     const near = channelOn(pair.near);
     channelOn(pair.far, {

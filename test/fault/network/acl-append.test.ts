@@ -52,7 +52,7 @@ describeWithNats("ACL records: compare and append", () => {
     expect(texts(members[0]!.replica.acl).sort()).toEqual(appended.sort());
   });
 
-  test("a conflict leaves the winner's record delivered, so that the loser can build on it", async () => {
+  test("[ACL-15] a conflict leaves the winner's record delivered, so that the loser can build on it", async () => {
     const a = await join();
     const b = await join();
     const results = await Promise.all([a.channel.appendAcl(utf8ToBytes("a")), b.channel.appendAcl(utf8ToBytes("b"))]);
@@ -76,7 +76,7 @@ describeWithNats("ACL records: compare and append", () => {
     expect(texts(b.replica.acl)).toEqual(["lost"]);
   });
 
-  test("an append that never arrived, while another one did, is told as a conflict", async () => {
+  test("[ACL-15] an append that never arrived, while another one did, is told as a conflict", async () => {
     await using proxy = await startTcpProxy(server.port);
     const a = await join(`nats://127.0.0.1:${proxy.port}`);
     const b = await join();
