@@ -280,6 +280,18 @@ describe("proposals", () => {
       expect(await owner.values()).toEqual({ a: "hello", b: "from the joiner" });
     }));
 
+  test("[ACL-17] who joins again takes back that it left, and nothing else that it asked for", () =>
+    withDevices(async (devices) => {
+      const { owner, account, member } = await openPair(devices, "admin");
+      const added = createAccount();
+      await member.space.aclService.propose((c) => addAccounts(c, [{ identity: added.id, permission: "reader" }]));
+      await member.space.aclService.propose(leaveSpace);
+      expect(member.space.aclService.pending()).toHaveLength(2);
+      await member.space.aclService.withdrawLeave();
+      await exchange([owner, member]);
+      expect([roleOf(owner, account), roleOf(owner, added)]).toEqual(["admin", "reader"]);
+    }));
+
   test("[ACL-11] two admins who act at once end with one roster", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);

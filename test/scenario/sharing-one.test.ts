@@ -93,7 +93,7 @@ describe("members", () => {
     await shared.client.fails("GET", `${base}/members`, undefined, 409, "space.deleted");
   });
 
-  rule("[SPACE-2] deleting somebody else's space is leaving it: it may be joined again", async () => {
+  rule("[SPACE-2] [ACL-17] deleting somebody else's space is leaving it: it may be joined again", async () => {
     const made = await createSpace(shared.client, "another's");
     const base = `/v1/spaces/${made.id}`;
     const { inviteToken } = await shared.client.post<{ inviteToken: string }>(`${base}/invites`, {}, 201);
