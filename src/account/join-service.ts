@@ -58,7 +58,7 @@ interface JoinServiceDeps {
   profile(): MemberMetadata | undefined;
 }
 
-/** Spaces that this account asks to join, from the token to the first content. */
+/** Spaces that this account asks to join, from the token to the first content (ACL-17). */
 export type JoinService = ReturnType<typeof createJoinService>;
 
 export function createJoinService(deps: JoinServiceDeps) {

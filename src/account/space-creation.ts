@@ -41,7 +41,7 @@ interface SpaceCreationDeps {
 }
 
 /**
- * Makes spaces: the intent first, then the space, then its row, so that a crash in between is made good at boot. What cannot be
+ * Makes spaces (SPACE-6): the intent first, then the space, then its row, so that a crash in between is made good at boot. What cannot be
  * made is refused before the intent; an intent that turns out to be refused for good is undone, and any other that fails
  * is tried again without holding up anything.
  */

@@ -16,7 +16,7 @@ export type Farewells = ReturnType<typeof createFarewells>;
 
 /**
  * Spaces that ended for this account while others have not heard of it. Their content is no longer served here, but their
- * ACL log is still kept in sync, so that those concerned learn of the leaving, the withdrawn request or the deletion.
+ * ACL log is still kept in sync, so that those concerned learn of the leaving, the withdrawn request or the deletion (SPACE-7).
  */
 export function createFarewells(deps: {
   store: Pick<AccountStore, "farewells" | "putFarewell" | "dropFarewell">;

@@ -30,7 +30,7 @@ const QUIET_MS = 1_000;
 const FULL = 64;
 const TURN_MS = 10;
 
-/** Opens spaces when they are asked for and closes those unused for longest, so that file handles stay bounded. */
+/** Opens spaces when they are asked for and closes those unused for longest, so that file handles stay bounded (STORE-9). */
 export function createSpaceHandles<T extends SpaceHandle>(deps: {
   open(spaceId: SpaceId): Promise<T>;
   store: AccountStore;

@@ -89,10 +89,18 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
   /** A space that another device ended ends here too. */
   function followRow(spaceId: SpaceId, before: string | null, doc: string): void {
     const isOver = isOverIn(doc);
-    if (!isOver && before && isOverIn(before)) farewells.drop(spaceId); // joined again, by whichever device
+    if (!isOver && before && isOverIn(before))
+      takeBackFarewell(spaceId).catch((err: unknown) => log.error("a farewell was not taken back", { err, spaceId }));
     if (isOver) events.emit("over", spaceId);
     if (!isOver || farewells.has(spaceId) || !spaces.hasFile(spaceId)) return;
     endAsElsewhere(spaceId).catch((err: unknown) => log.error("ending a space failed", { err, spaceId }));
+  }
+
+  /** The space was joined again, by whichever device: nobody is to hear any more that this account left. */
+  async function takeBackFarewell(spaceId: SpaceId): Promise<void> {
+    farewells.drop(spaceId);
+    await spaces.whenRemoved(spaceId);
+    if (spaces.isHere(spaceId)) await spaces.use(spaceId, (space) => space.aclService.withdrawLeave());
   }
 
   /** A device that does not hold the space cannot take back the request to join it; the device that holds it does. */

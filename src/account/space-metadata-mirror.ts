@@ -3,7 +3,7 @@ import { SPACE_INDEX_DATASET, SPACE_INDEX_RECORD, SPACE_INDEX_TYPE } from "../sp
 import type { TechSpace } from "./tech-space.ts";
 
 /**
- * Keeps the row in the tech space equal to the metadata in the space, whoever changed that, as long as the space is open.
+ * Keeps the row in the tech space equal to the metadata in the space (SPACE-10), whoever changed that, as long as the space is open.
  */
 export function mirrorMetadata(space: Space, tech: TechSpace, onError: (error: unknown) => void): void {
   const mirror = async (): Promise<void> => {

@@ -191,7 +191,7 @@ describe("membership", () => {
       expect(keyIds(owner)).toHaveLength(1);
     }));
 
-  test("[ACL-14] who leaves may no longer write at once; an owner's device completes it with a new key", () =>
+  test("[ACL-3] [ACL-14] who leaves may no longer write at once; an owner's device completes it with a new key", () =>
     withDevices(async (devices) => {
       const { owner, account, member } = await openPair(devices);
       const left = member.space.aclService.draft(leaveSpace)!;
@@ -278,6 +278,18 @@ describe("proposals", () => {
       await joiner.write("b", "from the joiner");
       await exchange([owner, admin, joiner]);
       expect(await owner.values()).toEqual({ a: "hello", b: "from the joiner" });
+    }));
+
+  test("[ACL-17] who joins again takes back that it left, and nothing else that it asked for", () =>
+    withDevices(async (devices) => {
+      const { owner, account, member } = await openPair(devices, "admin");
+      const added = createAccount();
+      await member.space.aclService.propose((c) => addAccounts(c, [{ identity: added.id, permission: "reader" }]));
+      await member.space.aclService.propose(leaveSpace);
+      expect(member.space.aclService.pending()).toHaveLength(2);
+      await member.space.aclService.withdrawLeave();
+      await exchange([owner, member]);
+      expect([roleOf(owner, account), roleOf(owner, added)]).toEqual(["admin", "reader"]);
     }));
 
   test("[ACL-11] two admins who act at once end with one roster", () =>

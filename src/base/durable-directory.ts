@@ -13,7 +13,7 @@ export function syncDirectory(path: string): void {
 }
 
 /**
- * Makes a directory that only its owner can use (0700), with the missing directories above it, and makes their names
+ * Makes a directory that only its owner can use (0700; STORE-7), with the missing directories above it, and makes their names
  * durable: a crash neither leaves one half made nor loses the path to what is stored in them. Returns whether it made the
  * directory.
  */

@@ -7,7 +7,7 @@ import { createOpenSeed, openEngine } from "../../test/support/worlds/open-engin
 
 const NOTES = { name: "notes", idRule: "user" as const };
 
-test("two copies of a device that write in the same millisecond make two objects", async () => {
+test("[SYNC-8] two copies of a device that write in the same millisecond make two objects", async () => {
   using dir = scratchDir("svc-copies");
   const seed = createOpenSeed();
   const account = createAccount();

@@ -10,7 +10,7 @@ const UNNOTIFIED = "profile.unnotified";
 const RETRY_MS = 30_000;
 
 /**
- * Notifies the members of every space that this account is in, or asks to join, of its profile. The list of spaces that are still
+ * Notifies the members of every space that this account is in, or asks to join, of its profile (SYNC-14). The list of spaces that are still
  * to be notified is durable before the profile changes, so that neither a crash nor a failing network leaves some with the old
  * profile.
  */

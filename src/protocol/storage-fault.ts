@@ -43,7 +43,7 @@ export const isSpoiltText = (error: unknown): boolean =>
   error instanceof SyntaxError ||
   (error instanceof Error && error.name === "SQLiteError" && error.message === "malformed JSON");
 
-/** The error for a disk, or a file on it, that keeps the server from working; undefined for any other error. */
+/** The error for a disk, or a file on it, that keeps the server from working (STORE-2); undefined for any other error. */
 export function storageFault(thrown: unknown): SvcError | undefined {
   for (let each = thrown; each instanceof Error; each = each.cause) {
     const { code } = each as { code?: unknown };

@@ -22,7 +22,7 @@ function recordsIn(path: string): number {
   }
 }
 
-test("what a crash left of a planting is begun anew, and nothing of it stays", () => {
+test("[SPACE-6] what a crash left of a planting is begun anew, and nothing of it stays", () => {
   using dir = scratchDir("svc-planting");
   const path = join(dir.path, "space.db");
   writeFileSync(`${path}.planting`, "half a file");
@@ -32,7 +32,7 @@ test("what a crash left of a planting is begun anew, and nothing of it stays", (
   for (const suffix of ["", "-wal", "-shm"]) expect(existsSync(`${path}.planting${suffix}`)).toBe(false);
 });
 
-test("a file that a crash left without its header becomes the space; planting again changes nothing", () => {
+test("[SPACE-6] a file that a crash left without its header becomes the space; planting again changes nothing", () => {
   using dir = scratchDir("svc-planting");
   const path = join(dir.path, "space.db");
   openSpaceStore(path).close();
@@ -40,7 +40,7 @@ test("a file that a crash left without its header becomes the space; planting ag
   expect(recordsIn(path)).toBe(1);
 });
 
-test("a root is one by the header that it carries: nobody begins another's space with a record of its own", () => {
+test("[ACL-12] a root is one by the header that it carries: nobody begins another's space with a record of its own", () => {
   expect(genesisOfRoot(seed.aclRoot.bytes)?.spaceId).toBe(seed.spaceId);
   const stranger = createAccount();
   const other = createdSpaceGenesis(stranger, { nowMs: () => 1_800_000_000_000 });

@@ -18,7 +18,7 @@ const TYPES: Readonly<Record<string, readonly SqlType[]>> = {
   "SOME INTEGERS": ["integer", "text", "null"],
 };
 
-/** A value of a row is of another type than its column's: the disk changed it. */
+/** A value of a row is of another type than its column's: the disk changed it (STORE-3). */
 export class MistypedValueError extends StoredFileError {
   constructor(path: string, column: string) {
     super("damaged", `${path}: a value of the column ${column} is not what was stored: it has another type`);

@@ -72,7 +72,7 @@ const SMALL_RUNS = 2_500;
 const GATHER_TURNS = 3;
 
 /**
- * Group commit: everything enqueued in one turn of the event loop runs in ONE transaction, and no promise settles before
+ * Group commit (CHANGE-10): everything enqueued in one turn of the event loop runs in ONE transaction, and no promise settles before
  * COMMIT has returned (fsync with durability `full`). A write that throws is rolled back alone. Local writes go before
  * `background` ones (changes of others).
  */

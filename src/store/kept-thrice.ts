@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { mendTypes } from "./column-types.ts";
 
-/** A small table that nothing else can make again: two more tables hold what it holds. */
+/** A small table that nothing else can make again (STORE-5): two more tables hold what it holds. */
 export interface KeptThrice {
   readonly table: string;
   /** A condition on rows of which there is one copy alone. */

@@ -11,7 +11,7 @@ interface WaitingWritesOptions {
 
 /**
  * Writes to a small database, each in a transaction of its own that has begun and ended before the call returns, unless
- * another program has the database locked. Then they wait, in their order, and the loop goes on.
+ * another program has the database locked. Then they wait, in their order, and the loop goes on (STORE-4).
  */
 export interface WaitingWrites {
   /** Errors: `server.unavailable` when it has waited for long enough; then it is never done. */

@@ -26,7 +26,7 @@ export interface WalCopying {
   readonly onFault: (error: unknown) => void;
 }
 
-/** Keeps the write-ahead log of a database short without its writer having to stop for it. */
+/** Keeps the write-ahead log of a database short without its writer having to stop for it (STORE-8). */
 export interface WalKeeper {
   /** Must be called after each commit. Never throws. */
   committed(): void;

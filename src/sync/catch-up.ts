@@ -1,6 +1,6 @@
 import type { ProgressBook } from "./progress.ts";
 
-/** How far catching up has come. People see it while it takes long. */
+/** How far catching up has come (SYNC-11). People see it while it takes long. */
 export interface CatchUpView {
   /** Changes taken in, out of those known of so far. */
   progress(done: number, total: number): void;

@@ -10,7 +10,7 @@ const TELL_AGAIN_MS = 10 * 60_000;
 /** Without a sign of the copy for so long, it is taken to be gone. */
 const GONE_AFTER_MS = 15 * 60_000;
 
-/** Whether another server runs with this device's key: a copy of this data root, or the root that this is a copy of. */
+/** Whether another server runs with this device's key (SYNC-8): a copy of this data root, or the root that this is a copy of. */
 export function createDeviceCopy(deps: { readonly peerId: PeerId; readonly clock: Clock; readonly log: Log }) {
   const { clock, log } = deps;
   let first: { where: DeviceCopied["where"]; sinceMs: number } | undefined;

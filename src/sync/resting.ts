@@ -14,7 +14,7 @@ function markOf(replica: Replica): Uint8Array {
 }
 
 /**
- * Which spaces were found synced and have not changed since. A regular round need not open them while everybody who is
+ * Which spaces were found synced and have not changed since (SYNC-5). A regular round need not open them while everybody who is
  * reached is at the same mark. Kept in memory; any change to a space ends its rest.
  */
 export type Resting = ReturnType<typeof createResting>;

@@ -26,7 +26,7 @@ interface StatusWatchDeps {
 
 export type StatusWatch = ReturnType<typeof createStatusWatch>;
 
-/** The states of spaces and objects, for callers who ask once and for those who watch. */
+/** The states of spaces and objects, for callers who ask once and for those who watch (SYNC-15). */
 export function createStatusWatch(deps: StatusWatchDeps) {
   const { book, reached, log } = deps;
   const listeners = new Set<Listener>();

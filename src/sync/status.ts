@@ -28,7 +28,7 @@ const LAST_SYNCED = "sync.lastSyncedAt";
 const LAST_SYNCED_STEP_MS = 30_000;
 
 /**
- * The state, by the definitions of the interface: never `synced` by default or by time-out. `complete`: nothing of the
+ * The state (SYNC-17): never `synced` by default or by time-out (SYNC-2). `complete`: nothing of the
  * space or object is unconfirmed or unjudged here.
  */
 function stateOf(progress: SpaceProgress, reach: Reach, complete: boolean): SyncState {

@@ -222,7 +222,7 @@ for (const leftKiB of [0, 24, 160, 700])
   );
 
 rule(
-  "[STORE-2] a space whose file is damaged is refused until that is moved away; then all of it that another device has comes back",
+  "[STORE-2] [SYNC-7] a space whose file is damaged is refused until that is moved away; then all of it that another device has comes back",
   async () => {
     using root = scratchDir("svc-heals");
     await using owner = await startDevice({ lan: true });

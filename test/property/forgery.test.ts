@@ -8,40 +8,80 @@ import { createReplicas, expectFold, lacking, open, seedRows } from "../support/
 import { heal } from "../support/worlds/history.ts";
 import type { Forgery, Outcome } from "../support/worlds/replica-port.ts";
 
-/** What the design says of each forgery, and the reasons that may be told together. */
+/** What becomes of each forgery, as its test is named, and the reasons that may be told together. */
 const FORGERIES: { kind: Forgery; outcome: Outcome; family: string; says: string }[] = [
   {
     kind: "stranger",
     outcome: "discounted",
     family: "right",
-    says: "a stranger's change is kept in the graph and does not count",
+    says: "[CHANGE-6] [CHANGE-4] a stranger's change is kept in the graph and does not count",
   },
   {
     kind: "acl-without-right",
     outcome: "discounted",
     family: "right",
-    says: "a change at an ACL position without the right does not count",
+    says: "[CHANGE-6] [CHANGE-4] a change at an ACL position without the right does not count",
   },
-  { kind: "foreign-key", outcome: "parked", family: "key", says: "a change under a foreign key waits for the key" },
-  { kind: "unknown-parent", outcome: "parked", family: "parent", says: "a change with an unknown parent waits for it" },
-  { kind: "wrong-lamport", outcome: "refused", family: "lamport", says: "a clock ahead of its parents is refused" },
-  { kind: "low-lamport", outcome: "refused", family: "lamport", says: "a clock behind its parents is refused" },
-  { kind: "broken-chain", outcome: "refused", family: "chain", says: "a break in the writer's chain is refused" },
-  { kind: "bad-signature", outcome: "refused", family: "signature", says: "a wrong signature is refused" },
+  {
+    kind: "foreign-key",
+    outcome: "parked",
+    family: "key",
+    says: "[CHANGE-5] [CHANGE-4] a change under a foreign key waits for the key",
+  },
+  {
+    kind: "unknown-parent",
+    outcome: "parked",
+    family: "parent",
+    says: "[CHANGE-5] [CHANGE-4] a change with an unknown parent waits for it",
+  },
+  {
+    kind: "wrong-lamport",
+    outcome: "refused",
+    family: "lamport",
+    says: "[CHANGE-11] [CHANGE-4] a clock ahead of its parents is refused",
+  },
+  {
+    kind: "low-lamport",
+    outcome: "refused",
+    family: "lamport",
+    says: "[CHANGE-11] [CHANGE-4] a clock behind its parents is refused",
+  },
+  {
+    kind: "broken-chain",
+    outcome: "refused",
+    family: "chain",
+    says: "[CHANGE-11] [CHANGE-4] a break in the writer's chain is refused",
+  },
+  {
+    kind: "bad-signature",
+    outcome: "refused",
+    family: "signature",
+    says: "[CHANGE-1] [CHANGE-4] a wrong signature is refused",
+  },
   {
     kind: "bad-bytes",
     outcome: "refused",
     family: "encoding",
-    says: "bytes that do not re-encode identically are refused",
+    says: "[CHANGE-1] [CHANGE-4] bytes that do not re-encode identically are refused",
   },
-  { kind: "bad-text", outcome: "refused", family: "text", says: "text that is no UTF-8 is refused" },
-  { kind: "other-space", outcome: "refused", family: "space", says: "another space's change is refused" },
+  {
+    kind: "bad-text",
+    outcome: "refused",
+    family: "text",
+    says: "[CHANGE-1] [CHANGE-4] text that is no UTF-8 is refused",
+  },
+  {
+    kind: "other-space",
+    outcome: "refused",
+    family: "space",
+    says: "[CHANGE-1] [CHANGE-4] another space's change is refused",
+  },
 ];
 
 describe("forged changes", () => {
   for (const { kind, outcome, says } of FORGERIES) {
     rule(
-      `[CHANGE-4] ${kind}: ${says}; nothing else in its batch suffers`,
+      `${says} (${kind}); nothing else in its batch suffers`,
       async () => {
         using dir = scratchDir("svc-world");
         await using world = await open(dir.path);

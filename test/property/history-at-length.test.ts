@@ -145,6 +145,25 @@ rule(
   120_000,
 );
 
+rule("[HIST-4] a view of more than 8 MiB is too large, and can be narrowed to a record", async () => {
+  using dir = scratchDir("svc-history");
+  const { replicas, objectId } = await createWorld(createRng(1), dir.path, 1);
+  const [one] = replicas;
+  const large = "x".repeat(1_000_000);
+  const versions: string[] = [];
+  for (let i = 0; i < 9; i++)
+    versions.push(
+      await one!.write(objectId, "items", [
+        { id: `big${i}`, upsert: true, ops: [{ type: "$set", path: "s", value: large }] },
+      ]),
+    );
+  expect(Object.keys((await viewOf(one!, objectId, versions[7]!))["items"]!)).toHaveLength(8);
+  const refused = { code: "history.view_too_large", details: { limit: "bytes" } };
+  await expect(viewOf(one!, objectId, versions[8]!)).rejects.toMatchObject(refused);
+  expect(await one!.history.recordView(objectId, versions[8]!, "items", "big8")).toMatchObject({ exists: true });
+  await one!.close();
+});
+
 rule("[HIST-4] a read ends when its request is cancelled, its object deleted or its space closed", async () => {
   using dir = scratchDir("svc-history");
   const { replicas, objectId } = await createWorld(createRng(1), dir.path, 2);

@@ -19,9 +19,9 @@ import {
 } from "../support/worlds/history-world.ts";
 import { createAuthor } from "../support/worlds/schema-replica.ts";
 
-/** Held against every history, in this order. */
+/** Held against every history, in this order. Each is named as its test is. */
 const RULES: Readonly<Record<string, (world: World) => Promise<void>>> = {
-  async "every replica lists the same, by pages of any size, and filters choose from it"({
+  async "[HIST-1] every replica lists the same, by pages of any size, and filters choose from it"({
     rng,
     replicas,
     objectId,
@@ -60,7 +60,7 @@ const RULES: Readonly<Record<string, (world: World) => Promise<void>>> = {
     expect(await listAll(first!, objectId, { author, limit: 4 })).toEqual(theirs);
   },
 
-  async "groups hold every change once, in its place, and their sizes add up"({ rng, replicas, objectId }) {
+  async "[HIST-1] groups hold every change once, in its place, and their sizes add up"({ rng, replicas, objectId }) {
     const all = await listAll(replicas[0]!, objectId, {});
     for (const coalesceWindow of [1, 5, 86_400]) {
       const query = { coalesce: true, coalesceWindow, limit: rng.int(1, 7) };
@@ -82,7 +82,7 @@ const RULES: Readonly<Record<string, (world: World) => Promise<void>>> = {
     }
   },
 
-  async "a diff leads from its base, or from what the version was written upon, to the version"({
+  async "[HIST-3] a diff leads from its base, or from what the version was written upon, to the version"({
     rng,
     replicas,
     objectId,
@@ -98,7 +98,7 @@ const RULES: Readonly<Record<string, (world: World) => Promise<void>>> = {
     }
   },
 
-  async "the view at a version is what its writer had when it wrote it, on every replica"({
+  async "[HIST-2] the view at a version is what its writer had when it wrote it, on every replica"({
     rng,
     replicas,
     objectId,
@@ -126,7 +126,7 @@ const RULES: Readonly<Record<string, (world: World) => Promise<void>>> = {
 
 /** Held against some. */
 const RIGHTS: typeof RULES = {
-  async "what does not count is part of no view and of no list, and is again once it counts"({
+  async "[HIST-1] what does not count is part of no view and of no list, and is again once it counts"({
     replicas,
     rights,
     objectId,
@@ -155,5 +155,5 @@ for (let i = 0; i < 25; i++)
   describe(`history ${i}`, () => {
     const history = useHistory(`history ${i}`);
     for (const [title, check] of Object.entries(i < 10 ? { ...RULES, ...RIGHTS } : RULES))
-      rule(`[HIST-2] ${title}`, () => check(history()), 120_000);
+      rule(title, () => check(history()), 120_000);
   });

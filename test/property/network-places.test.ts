@@ -60,7 +60,7 @@ describe("places on a network in memory", () => {
       });
   });
 
-  rule("[ACL-7] who is let in by an owner's device that is cut off, while another rotates, finds its way", () =>
+  rule("[ACL-7] [ACL-8] who is let in by an owner's device that is cut off, while another rotates, finds its way", () =>
     inWorld(1, async (world) => {
       const [one, other, member] = world.devices as [SyncDevice, SyncDevice, SyncDevice];
       expect(await one.removeMember(member.device.account)).toBe(true);
@@ -104,25 +104,27 @@ describe("places on a network in memory", () => {
     }),
   );
 
-  rule("[ACL-7] a place of an older epoch that the store lost alone is filled again once somebody connects", () =>
-    inWorld(1, async (world) => {
-      const [one] = world.devices as [SyncDevice];
-      await one.write("old", "of the first epoch");
-      await world.time.runFor(60_000);
-      do {
-        await rotate(one);
+  rule(
+    "[ACL-7] [SYNC-7] a place of an older epoch that the store lost alone is filled again once somebody connects",
+    () =>
+      inWorld(1, async (world) => {
+        const [one] = world.devices as [SyncDevice];
+        await one.write("old", "of the first epoch");
         await world.time.runFor(60_000);
-      } while (placesOf(one).at(-1)!.stream === placesOf(one)[0]!.stream);
-      const { stream } = placesOf(one)[0]!;
-      world.network.lose(stream);
-      expect(faultsOnNetwork(world.network.messages, one.device.space)).not.toEqual([]);
-      one.client!.connect(false);
-      one.client!.connect(true);
-      await expectOne(world);
-    }),
+        do {
+          await rotate(one);
+          await world.time.runFor(60_000);
+        } while (placesOf(one).at(-1)!.stream === placesOf(one)[0]!.stream);
+        const { stream } = placesOf(one)[0]!;
+        world.network.lose(stream);
+        expect(faultsOnNetwork(world.network.messages, one.device.space)).not.toEqual([]);
+        one.client!.connect(false);
+        one.client!.connect(true);
+        await expectOne(world);
+      }),
   );
 
-  rule("[ACL-6] of what fills a place behind its end, whoever comes by later reads a bounded part", () =>
+  rule("[ACL-6] [SYNC-4] of what fills a place behind its end, whoever comes by later reads a bounded part", () =>
     inWorld(1, async (world) => {
       const [one, , member] = world.devices as [SyncDevice, SyncDevice, SyncDevice];
       member.client!.connect(false);
@@ -175,7 +177,7 @@ describe("places on a network in memory", () => {
     60_000,
   );
 
-  rule("[ACL-7] a place is left, and a space closed, while a message is on its way there", () =>
+  rule("[SYNC-3] a place is left, and a space closed, while a message is on its way there", () =>
     inWorld(0, async (world) => {
       const [one, other] = world.devices as [SyncDevice, SyncDevice];
       world.network.delayMs = 400;

@@ -123,7 +123,7 @@ describe("list", () => {
     expect((await ofItems("&recordId=b&coalesce=true")).changes).toMatchObject([{ groupSize: 2 }]);
   });
 
-  rule("[HIST-1] chat messages do not show, in lists or in views", async () => {
+  rule("[HIST-1] chat messages and datasets that opt out do not show, in lists or in views", async () => {
     const chat = await createObject(shared.client, spaceId, { types: ["chat"] });
     const sent = await shared.client.post<{ versionId: string }>(
       `${items.path}/objects/${chat.id}/chat/messages`,
@@ -139,6 +139,12 @@ describe("list", () => {
     expect((await shared.client.get<HistoryView>(`${at}/${sent.versionId}?dataset=chat_messages`)).datasets).toEqual([
       { dataset: "chat_messages", records: [] },
     ]);
+    const silent = await createCollection(shared.client, spaceId, { skipHistory: true } as object);
+    const { changeId } = await silent.modify([setFields("a", { n: 1 })]);
+    const of = `${silent.path}/objects/${silent.objectId}/history`;
+    expect((await shared.client.get<HistoryPage>(of)).changes.map(({ dataset }) => dataset)).toEqual(["objects"]);
+    const { datasets } = await shared.client.get<HistoryView>(`${of}/${changeId}`);
+    expect(datasets.map(({ dataset }) => dataset)).toEqual(["objects"]);
   });
 });
 

@@ -149,7 +149,7 @@ describe("invites", () => {
     expect(row).toMatchObject({ id: made.id, status: "active", ownRole: "owner" });
   });
 
-  rule("[ACL-17] with nobody in reach the row says joining, refuses reads, and is gone after cancel-join", async () => {
+  rule("[ACL-17] [SPACE-2] with nobody in reach it says joining, refuses reads, and ends by cancel-join", async () => {
     const made = await createSpace(shared.client, "far away");
     const { inviteToken } = await shared.client.post<{ inviteToken: string }>(`/v1/spaces/${made.id}/invites`, {}, 201);
     await using server = await startServer();

@@ -32,7 +32,7 @@ async function fillTwice<T>(
 }
 
 describe("a record has at most 1 MiB", () => {
-  rule("[SPACE-1] settings that no longer fit are refused; those before stay", async () => {
+  rule("[SPACE-11] settings that no longer fit are refused; those before stay", async () => {
     const { id } = await createSpace(shared.client);
     const row = await fillTwice(
       "PATCH",

@@ -1,7 +1,7 @@
 /** Members, guest keys and ACL, as far as one server shows them. */
 import { describe, expect } from "bun:test";
 import { rule } from "../support/rule.ts";
-import type { SpaceInfo } from "../support/server/client.ts";
+import { type SpaceInfo, until } from "../support/server/client.ts";
 import { createSpace } from "../support/server/fixtures.ts";
 import { runScenarios } from "../support/server/scenario.ts";
 import { ABSENT, type Invite, type Member, useSharingServer } from "../support/server/sharing-server.ts";
@@ -19,7 +19,7 @@ describe("members", () => {
     expect(await shared.client.get<{ requests: unknown[] }>(`${S()}/members/requests`)).toEqual({ requests: [] });
   });
 
-  rule("[ACL-4] adding, changing and removing show in the roster, the stream and the directory", async () => {
+  rule("[ACL-4] [ACL-20] adding, changing and removing show in the roster, the stream and the directory", async () => {
     const made = await createSpace(shared.client, "roster");
     const base = `/v1/spaces/${made.id}`;
     await using stream = await shared.client.stream("GET", `${base}/members/subscribe`);
@@ -63,7 +63,7 @@ describe("members", () => {
     await shared.client.fails("POST", `${base}/acl/remove`, { identities: [here.otherId] }, 404, "identity.not_found");
   });
 
-  rule("[ACL-4] ownership goes to an active member; the old owner keeps the role it chose and no more", async () => {
+  rule("[ACL-1] [ACL-2] [SPACE-10] ownership goes to an active member; the old owner keeps its new role", async () => {
     const made = await createSpace(shared.client, "handed over");
     const base = `/v1/spaces/${made.id}`;
     await shared.client.post(`${base}/acl/add`, { accounts: [{ identity: here.otherId, permission: "reader" }] }, 204);
@@ -87,12 +87,36 @@ describe("members", () => {
       expect(error.details).toMatchObject({ role: "reader" });
     }
     await shared.client.fails("POST", `${base}/objects`, {}, 403, "space.read_only");
+    await shared.client.fails("PATCH", base, { name: "mine" }, 403, "space.read_only");
     await shared.client.post(`${base}/acl/self-remove`, {}, 204);
     expect(await shared.client.get<SpaceInfo>(base)).toMatchObject({ status: "deleted" });
     await shared.client.fails("GET", `${base}/members`, undefined, 409, "space.deleted");
   });
 
-  rule("[ACL-4] stop-sharing drops everybody else and every invite, and does nothing to a private space", async () => {
+  rule("[SPACE-2] [ACL-17] deleting somebody else's space is leaving it: it may be joined again", async () => {
+    const made = await createSpace(shared.client, "another's");
+    const base = `/v1/spaces/${made.id}`;
+    const { inviteToken } = await shared.client.post<{ inviteToken: string }>(`${base}/invites`, {}, 201);
+    await shared.client.post(`${base}/acl/add`, { accounts: [{ identity: here.otherId, permission: "reader" }] }, 204);
+    await shared.client.post(`${base}/acl/ownership`, { newOwner: here.otherId, oldOwnerPerm: "writer" }, 204);
+    await shared.client.del(base);
+    expect(await shared.client.get<unknown>(base)).toMatchObject({
+      status: "deleted",
+      ownRole: "none",
+      ended: { how: "left", by: here.accountId },
+    });
+    const ofRow = { filter: { id: made.id } };
+    const { records } = await shared.client.post<{ records: unknown[] }>("/v1/spaces/query", ofRow);
+    expect(records).toHaveLength(1);
+    expect(records[0]).not.toHaveProperty("final");
+    // Nobody has heard of the leaving, so it is a member still, and what was to tell others of it is withdrawn.
+    const again = await shared.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken }, 202);
+    expect(again).toMatchObject({ id: made.id, status: "active", ownRole: "writer" });
+    const proposals = async () => (await shared.client.get<{ proposals: number }>(`${base}/debug`)).proposals;
+    await until(async () => (await proposals()) === 0, "the leaving to be withdrawn");
+  });
+
+  rule("[ACL-14] stop-sharing drops everybody else and every invite, and does nothing to a private space", async () => {
     const made = await createSpace(shared.client, "private again");
     const base = `/v1/spaces/${made.id}`;
     await shared.client.post(`${base}/acl/stop-sharing`, {}, 204);
@@ -105,28 +129,28 @@ describe("members", () => {
 
   runScenarios(context, [
     {
-      title: "[ACL-4] an unknown member is identity.not_found",
+      title: "[ACL-19] an unknown member is identity.not_found",
       method: "GET",
       path: "{S}/members/{otherId}",
       status: 404,
       code: "identity.not_found",
     },
     {
-      title: "[ACL-4] what is no account id is identity.not_found",
+      title: "[ACL-19] what is no account id is identity.not_found",
       method: "GET",
       path: "{S}/members/nobody",
       status: 404,
       code: "identity.not_found",
     },
     {
-      title: "[ACL-4] an unknown space is space.not_found",
+      title: "[API-11] an unknown space is space.not_found",
       method: "GET",
       path: "{NONE}/members",
       status: 404,
       code: "space.not_found",
     },
     {
-      title: "[API-1] an unknown request is request.invalid_field",
+      title: "[ACL-19] an unknown request is request.invalid_field",
       method: "POST",
       path: "{S}/acl/accept",
       body: { requestRecordId: ABSENT, permission: "writer" },
@@ -142,6 +166,20 @@ describe("members", () => {
       status: 400,
       code: "request.schema",
     },
+    ...["owner", "none", "guest"].flatMap((permission) =>
+      [
+        { path: "acl/add", body: { accounts: [{ identity: "{otherId}", permission }] } },
+        { path: "acl/permissions", body: { changes: [{ identity: "{otherId}", permission }] } },
+        { path: "acl/ownership", body: { newOwner: "{otherId}", oldOwnerPerm: permission } },
+      ].map(({ path, body }) => ({
+        title: `[ACL-1] ${path} gives nobody the role ${permission}`,
+        method: "POST" as const,
+        path: `{S}/${path}`,
+        body,
+        status: 400,
+        code: "request.schema",
+      })),
+    ),
     {
       title: "[API-1] an unknown permission is request.schema",
       method: "POST",
@@ -151,7 +189,7 @@ describe("members", () => {
       code: "request.schema",
     },
     {
-      title: "[API-6] declining who has not asked is identity.not_found",
+      title: "[ACL-19] declining who has not asked is identity.not_found",
       method: "POST",
       path: "{S}/acl/decline",
       body: { identity: "{otherId}" },
@@ -159,7 +197,7 @@ describe("members", () => {
       code: "identity.not_found",
     },
     {
-      title: "[API-6] the permission of no member is identity.not_found",
+      title: "[ACL-19] the permission of no member is identity.not_found",
       method: "POST",
       path: "{S}/acl/permissions",
       body: { changes: [{ identity: "{otherId}", permission: "reader" }] },
@@ -190,7 +228,7 @@ describe("members", () => {
       code: "acl.forbidden",
     },
     {
-      title: "[ACL-3] adding a member again is request.invalid_field",
+      title: "[ACL-3] [ACL-19] adding a member again is request.invalid_field",
       method: "POST",
       path: "{S}/acl/add",
       body: { accounts: [{ identity: "{accountId}", permission: "reader" }] },

@@ -30,7 +30,7 @@ async function askAndBeLetIn(owner: Device, joiner: Device, spaceId: string, per
 
 describe("two accounts on a LAN", () => {
   rule(
-    "[ACL-14] invite, request, accept, data both ways, removal: the next edit does not come",
+    "[ACL-14] [SPACE-1] invite, request, accept, data both ways, removal: the next edit does not come",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using guest = await startDevice({ lan: true });
@@ -64,7 +64,9 @@ describe("two accounts on a LAN", () => {
         "the name",
         WAIT_MS,
       );
-      expect((await spacesOf(guest))[0]).toMatchObject({ ownRole: "writer", spaceType: "svc.space" });
+      const { createdAt } = joining; // when it came here, not when it was made
+      expect(Date.parse(createdAt.$date)).toBeGreaterThan(Date.parse(space.createdAt.$date));
+      expect((await spacesOf(guest))[0]).toMatchObject({ ownRole: "writer", spaceType: "svc.space", createdAt });
       expect(await guest.server.client.get<unknown>(`/v1/identities/${owner.accountId}`)).toMatchObject({
         name: "Olga",
         spaceIds: [space.id],
@@ -101,7 +103,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[ACL-17] an open invite lets in at once; leaving takes effect for the leaver and rotates the key",
+    "[ACL-3] [ACL-17] an open invite lets in at once; leaving takes effect for the leaver and rotates the key",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
@@ -157,7 +159,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[SPACE-2] a declined request ends; a cancelled one leaves the roster; a new invite lets one ask again",
+    "[ACL-3] [SPACE-2] a declined request ends; a cancelled one leaves the roster; a new invite lets one ask again",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
@@ -187,7 +189,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[SPACE-7] a space that its owner deletes ends for the members, for ever; a one-to-one space is shared by both",
+    "[SPACE-7] [SPACE-4] a space that its owner deletes ends for the members, for ever; a one-to-one space is shared by both",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using other = await startDevice({ lan: true });
@@ -225,7 +227,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[ACL-14] a guest reads by the guest key over the LAN, writes nothing, and gets nothing after it is revoked",
+    "[ACL-14] [SPACE-2] a guest reads by the guest key over the LAN, writes nothing, and gets nothing after it is revoked",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using reader = await startDevice({ lan: true });
@@ -239,6 +241,13 @@ describe("two accounts on a LAN", () => {
       await setName(owner, space.id, object.id, "still for all");
       await untilSame([owner, reader], space.id, (rows) => rows.includes("still for all"), WAIT_MS);
       await reader.server.client.fails("POST", `${base}/objects`, {}, 403, "space.read_only");
+
+      // It drops what it read, and comes again.
+      await reader.server.client.del(base);
+      expect(await rowStatusOf(reader, space.id)).toBe("deleted");
+      await reader.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await untilStatus(reader, space.id, "active");
+      await untilSame([owner, reader], space.id, (rows) => rows.includes("still for all"), WAIT_MS);
 
       // Restarted: the link is another one, and the key is proved on it anew.
       const { dataDir } = reader.server;
@@ -261,7 +270,7 @@ describe("two accounts on a LAN", () => {
   );
 
   rule(
-    "[SPACE-5] a direct add and a one-to-one space reach an account on the LAN with which nothing is shared",
+    "[SPACE-5] [SPACE-4] a direct add and a one-to-one space reach an account on the LAN with which nothing is shared",
     async () => {
       await using owner = await startDevice({ lan: true });
       await owner.server.client.put("/v1/account/metadata", { name: "Olga" });

@@ -15,7 +15,7 @@ const shared = useServer({}, async (server) => {
 const context = () => ({ client: shared.client, vars: { spaceId: space.id, S: `/v1/spaces/${space.id}`, accountId } });
 
 describe("settings", () => {
-  rule("[SPACE-1] set merges per key, unset removes, the rest stays", async () => {
+  rule("[SPACE-11] set merges per key, unset removes, the rest stays", async () => {
     const made = await createSpace(shared.client);
     const path = `/v1/spaces/${made.id}`;
     await shared.client.patch(`${path}/settings`, { set: { notifyMode: "mentions", size: 3, wide: true } });
@@ -30,7 +30,7 @@ describe("settings", () => {
     expect(await shared.client.get<SpaceInfo>(path)).not.toHaveProperty("settings");
   });
 
-  rule("[SPACE-1] settings that no row has room for are refused, and those that were stay", async () => {
+  rule("[SPACE-11] settings that no row has room for are refused, and those that were stay", async () => {
     const made = await createSpace(shared.client);
     const path = `/v1/spaces/${made.id}`;
     await shared.client.patch(`${path}/settings`, { set: { first: "a".repeat(600_000) } });
@@ -54,7 +54,7 @@ describe("settings", () => {
 
   runScenarios(context, [
     {
-      title: "[SPACE-1] an empty patch is request.missing_field",
+      title: "[SPACE-11] an empty patch is request.missing_field",
       method: "PATCH",
       path: "{S}/settings",
       body: {},
@@ -62,7 +62,7 @@ describe("settings", () => {
       code: "request.missing_field",
     },
     {
-      title: "[SPACE-1] empty set and unset change nothing and are request.missing_field",
+      title: "[SPACE-11] empty set and unset change nothing and are request.missing_field",
       method: "PATCH",
       path: "{S}/settings",
       body: { set: {}, unset: [] },
@@ -70,7 +70,7 @@ describe("settings", () => {
       code: "request.missing_field",
     },
     {
-      title: "[SPACE-1] a key in both set and unset is request.invalid_field",
+      title: "[SPACE-11] a key in both set and unset is request.invalid_field",
       method: "PATCH",
       path: "{S}/settings",
       body: { set: { a: 1 }, unset: ["a"] },
@@ -78,7 +78,7 @@ describe("settings", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[SPACE-1] a key with a dot is request.invalid_field",
+      title: "[SPACE-11] a key with a dot is request.invalid_field",
       method: "PATCH",
       path: "{S}/settings",
       body: { set: { "a.b": 1 } },
@@ -86,7 +86,7 @@ describe("settings", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[SPACE-1] an empty key is request.invalid_field",
+      title: "[SPACE-11] an empty key is request.invalid_field",
       method: "PATCH",
       path: "{S}/settings",
       body: { set: { "": 1 } },
@@ -94,7 +94,7 @@ describe("settings", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[SPACE-1] an empty key in unset is request.invalid_field that names unset",
+      title: "[SPACE-11] an empty key in unset is request.invalid_field that names unset",
       method: "PATCH",
       path: "{S}/settings",
       body: { unset: [""] },
@@ -103,7 +103,7 @@ describe("settings", () => {
       details: { field: "unset" },
     },
     {
-      title: "[SPACE-1] an unknown space is 404",
+      title: "[API-11] an unknown space is 404",
       method: "PATCH",
       path: "/v1/spaces/bafyunknown/settings",
       body: { set: { a: 1 } },
@@ -112,7 +112,7 @@ describe("settings", () => {
     },
   ]);
 
-  rule("[SPACE-1] values that are no scalars are refused with 400 and not written", async () => {
+  rule("[SPACE-11] values that are no scalars are refused with 400 and not written", async () => {
     const made = await createSpace(shared.client);
     for (const value of [{}, [], { a: 1 }, [1], null]) {
       const reply = await shared.client.request("PATCH", `/v1/spaces/${made.id}/settings`, {

@@ -44,12 +44,12 @@ describe("create", () => {
     expect(made.status).toBe("active");
   });
 
-  rule("[SPACE-1] POST is not idempotent: the same body makes another space", async () => {
+  rule("[SPACE-6] POST is not idempotent: the same body makes another space", async () => {
     const [one, two] = [await createSpace(shared.client, "twin"), await createSpace(shared.client, "twin")];
     expect(two.id).not.toBe(one.id);
   });
 
-  rule("[SPACE-1] what 201 announced is visible to every later read", async () => {
+  rule("[SPACE-6] what 201 announced is visible to every later read", async () => {
     const made = await createSpace(shared.client, "visible");
     const ids = (await shared.client.get<SpaceInfo[]>("/v1/spaces")).map((entry) => entry.id);
     expect(ids).toContain(made.id);
@@ -85,7 +85,7 @@ describe("create", () => {
       details: { spaceType: "custom" },
     },
     {
-      title: "[SPACE-1] a name that is no string is request.schema",
+      title: "[API-1] a name that is no string is request.schema",
       method: "POST",
       path: "/v1/spaces",
       body: { name: ["a"] },
@@ -93,7 +93,7 @@ describe("create", () => {
       code: "request.schema",
     },
     {
-      title: "[SPACE-1] an unknown key is request.unknown_field",
+      title: "[API-1] an unknown key is request.unknown_field",
       method: "POST",
       path: "/v1/spaces",
       body: { name: "a", color: "red" },
@@ -105,7 +105,7 @@ describe("create", () => {
 });
 
 describe("list and get", () => {
-  rule("[SPACE-1] the list is a bare array; names of any script come back byte for byte", async () => {
+  rule("[SPACE-9] the list is a bare array; names of any script come back byte for byte", async () => {
     const name = "Zoë \u{1F9ED} 空間 \" ' \\ \u2028 نص";
     const made = await createSpace(shared.client, name);
     const list = await shared.client.get<SpaceInfo[]>("/v1/spaces");
@@ -115,7 +115,7 @@ describe("list and get", () => {
 
   runScenarios(context, [
     {
-      title: "[SPACE-1] an unrecognised status yields an empty list",
+      title: "[SPACE-9] an unrecognised status yields an empty list",
       method: "GET",
       path: "/v1/spaces?status=nonsense",
       status: 200,
@@ -123,14 +123,14 @@ describe("list and get", () => {
       after: (reply) => expect(reply.json).toEqual([]),
     },
     {
-      title: "[SPACE-1] status=joining is an empty list when nothing joins",
+      title: "[SPACE-9] status=joining is an empty list when nothing joins",
       method: "GET",
       path: "/v1/spaces?status=joining",
       status: 200,
       after: (reply) => expect(reply.json).toEqual([]),
     },
     {
-      title: "[SPACE-1] an unknown id is 404 space.not_found with details.spaceId",
+      title: "[API-11] an unknown id is 404 space.not_found with details.spaceId",
       method: "GET",
       path: "/v1/spaces/bafyunknown",
       status: 404,
@@ -138,7 +138,7 @@ describe("list and get", () => {
       details: { spaceId: "bafyunknown" },
     },
     {
-      title: "[SPACE-1] every route below an unknown space is 404 space.not_found",
+      title: "[API-11] every route below an unknown space is 404 space.not_found",
       method: "POST",
       path: "/v1/spaces/bafyunknown/objects",
       body: {},
@@ -147,13 +147,13 @@ describe("list and get", () => {
       details: { spaceId: "bafyunknown" },
     },
     {
-      title: "[SPACE-1] POST sync with no peers is 204 at once",
+      title: "[SYNC-16] POST sync with no peers is 204 at once",
       method: "POST",
       path: "{S}/sync",
       status: 204,
     },
     {
-      title: "[SPACE-1] sync of an unknown space is 404",
+      title: "[API-11] sync of an unknown space is 404",
       method: "POST",
       path: "/v1/spaces/bafyunknown/sync",
       status: 404,
@@ -163,7 +163,7 @@ describe("list and get", () => {
 });
 
 describe("patch", () => {
-  rule("[SPACE-1] absent keeps, an empty string clears, the mirror follows", async () => {
+  rule("[SPACE-10] absent keeps, an empty string clears, the mirror follows", async () => {
     const made = await createSpace(shared.client, "before");
     const path = `/v1/spaces/${made.id}`;
     await shared.client.patch(path, { description: "added" });
@@ -181,7 +181,7 @@ describe("patch", () => {
 
   runScenarios(context, [
     {
-      title: "[SPACE-1] a PATCH without any field is request.missing_field",
+      title: "[SPACE-10] a PATCH without any field is request.missing_field",
       method: "PATCH",
       path: "{S}",
       body: {},
@@ -189,7 +189,7 @@ describe("patch", () => {
       code: "request.missing_field",
     },
     {
-      title: "[SPACE-1] spaceType cannot be patched",
+      title: "[SPACE-10] spaceType cannot be patched",
       method: "PATCH",
       path: "{S}",
       body: { spaceType: "svc.space" },
@@ -198,7 +198,7 @@ describe("patch", () => {
       details: { fields: ["spaceType"] },
     },
     {
-      title: "[SPACE-1] PATCH of an unknown space is 404",
+      title: "[API-11] PATCH of an unknown space is 404",
       method: "PATCH",
       path: "/v1/spaces/bafyunknown",
       body: { name: "x" },
@@ -209,7 +209,7 @@ describe("patch", () => {
 });
 
 describe("delete", () => {
-  rule("[SPACE-1] DELETE is 204; the row stays as deleted, out of the default list", async () => {
+  rule("[SPACE-2] [SPACE-9] DELETE is 204; the row stays as deleted, out of the default list", async () => {
     const made = await createSpace(shared.client, "to go");
     await shared.client.del(`/v1/spaces/${made.id}`);
     const idsOf = async (query: string): Promise<string[]> =>
@@ -249,7 +249,7 @@ describe("delete", () => {
     }
   });
 
-  rule("[SPACE-1] settings of a deleted space can still be set", async () => {
+  rule("[SPACE-11] settings of a deleted space can still be set", async () => {
     const made = await createSpace(shared.client);
     await shared.client.del(`/v1/spaces/${made.id}`);
     await shared.client.patch(`/v1/spaces/${made.id}/settings`, { set: { seen: true } });
@@ -259,7 +259,7 @@ describe("delete", () => {
     });
   });
 
-  rule("[SPACE-1] the tombstone is sticky over a restart", async () => {
+  rule("[SPACE-2] the tombstone is sticky over a restart", async () => {
     await using first = await startServer();
     const [kept, gone] = [await createSpace(first.client), await createSpace(first.client)];
     await first.client.del(`/v1/spaces/${gone.id}`);
@@ -271,7 +271,7 @@ describe("delete", () => {
 
   runScenarios(context, [
     {
-      title: "[SPACE-1] DELETE of an unknown space is 404",
+      title: "[API-11] DELETE of an unknown space is 404",
       method: "DELETE",
       path: "/v1/spaces/bafyunknown",
       status: 404,

@@ -23,7 +23,7 @@ async function untilFrame(stream: SseStream, holds: (status: JsonObject) => bool
 describe("sync status of a server that is alone", () => {
   const shared = useServer({ env: { SVC_SYNC_INTERVAL: "1s" } });
 
-  rule("[SYNC-15] tells every space's status, then those of new and changed ones, never synced", async () => {
+  rule("[SYNC-15] [SYNC-2] tells every space's status, then those of new and changed ones, never synced", async () => {
     const { client } = shared;
     const [a, b] = [await createSpace(client), await createSpace(client)];
     await using stream = await client.stream("GET", ALL);
@@ -66,7 +66,35 @@ describe("sync status of a server that is alone", () => {
     expect(await client.get<unknown>(`${path}/${NOWHERE}`)).toMatchObject({ state: "unknown", lastSyncAt: null });
   });
 
-  rule("[SYNC-1] faults: the space resolution errors, id faults, and what is not offered", async () => {
+  rule("[SYNC-18] debug tells of an object how far it is, and of a space nobody before a round", async () => {
+    const { client } = shared;
+    const space = await createSpace(client);
+    const object = await createObject(client, space.id);
+    const path = `/v1/spaces/${space.id}/debug`;
+    const debug = await client.get<JsonObject>(path);
+    expect(debug).toMatchObject({ spaceId: space.id, peers: [], parked: 0, quarantined: [], alarms: [], proposals: 0 });
+    // Nobody else keeps the space's index, the object's root and its content, and the root of the rights.
+    expect(debug).toMatchObject({ unconfirmed: 3, unconfirmedRights: 1 });
+    const ofObject = async () => client.get<JsonObject>(`${path}/objects/${object.id}`);
+    const { changes } = await client.get<{ changes: { version: string }[] }>(
+      `/v1/spaces/${space.id}/objects/${object.id}/history`,
+    );
+    const before = await ofObject();
+    expect(before).toMatchObject({
+      ...{ objectId: object.id, pending: 2, lastSyncAt: null, treeLen: 2, snapshots: 0 },
+      ...{ heads: [changes[0]!.version], headsCount: 1, branchCount: 1 },
+    });
+    const name = [{ type: "$set", path: "svc.name", value: "named" }];
+    const records = [{ id: object.id, ops: name }];
+    await client.post(`/v1/spaces/${space.id}/modify`, { objectId: object.id, dataset: "objects", records });
+    const after = await ofObject();
+    expect(after).toMatchObject({ pending: 3, treeLen: 3, headsCount: 1 });
+    expect(String(after["latestVersionId"]) > String(before["latestVersionId"])).toBe(true);
+    expect(Number(after["maxAddSeq"])).toBeGreaterThan(Number(before["maxAddSeq"]));
+    await client.fails("GET", `${path}/objects/${NOWHERE}`, undefined, 404, "object.not_found");
+  });
+
+  rule("[API-11] faults: the space resolution errors, id faults, and what is not offered", async () => {
     const { client } = shared;
     const space = await createSpace(client);
     const { id: gone } = await createSpace(client);
@@ -94,7 +122,7 @@ describe("sync status of a server that is alone", () => {
   });
 
   rule(
-    "[SYNC-1] without an account the streams are auth.required; a stopping server ends them with closed",
+    "[ACC-5] [LIVE-1] without an account the streams are auth.required; a stopping server ends them with closed",
     async () => {
       await using bare = await startServer({ account: false });
       await bare.client.fails("GET", ALL, undefined, 401, "auth.required");
@@ -141,7 +169,7 @@ describeWithNats("sync status with a network", () => {
   );
 
   rule(
-    "[SYNC-1] goes from syncing to synced, offline when the network is gone, and back",
+    "[SYNC-17] goes from syncing to synced, offline when the network is gone, and back",
     async () => {
       await using nats = await startNats();
       await using server = await startServer({ env: { SVC_NETWORK_URL: nats.url, SVC_SYNC_INTERVAL: "1s" } });

@@ -277,7 +277,7 @@ rule("the account's own space keeps no index of a history that nobody can ask fo
   expect(countIn(space.id, "history")).toBeGreaterThan(0);
 });
 
-rule("[SPACE-1] a newcomer without a space of its own sees who waits for it", async () => {
+rule("[SPACE-4] a newcomer without a space of its own sees who waits for it", async () => {
   await using other = await startServer();
   const identity = (await other.client.get<{ id: string }>("/v1/account")).id;
   await using newcomer = await startServer();

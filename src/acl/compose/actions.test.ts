@@ -105,7 +105,7 @@ describe("what cannot be done is refused with its code", () => {
   const roles = new Map([owner, admin, writer, reader, stranger].map((account, index) => [account, index]));
   for (const [title, by, build] of forbidden) {
     const role = ["owner", "admin", "writer", "reader", "none"][roles.get(by)!]!;
-    test(`[ACL-1] ${role}: ${title}: acl.forbidden`, () => {
+    test(`[ACL-2] ${role}: ${title}: acl.forbidden`, () => {
       const error = errorOf(world, by, build);
       expect([error.code, error.details]).toEqual(["acl.forbidden", { spaceId: world.seed.spaceId, role }]);
     });
@@ -129,9 +129,9 @@ describe("what cannot be done is refused with its code", () => {
     ["space.not_joined", "leave what one is not in", stranger, leaveSpace],
   ];
   for (const [code, title, by, build] of others)
-    test(`[ACL-1] ${title}: ${code}`, () => expect(errorOf(world, by, build).code).toBe(code as SvcError["code"]));
+    test(`[ACL-19] ${title}: ${code}`, () => expect(errorOf(world, by, build).code).toBe(code as SvcError["code"]));
 
-  test("[ACL-1] what is so already needs nothing", () => {
+  test("[ACL-19] what is so already needs nothing", () => {
     const context = (by: Account) => world.contextOf(by);
     expect(changePermissions(context(owner), grant(reader.id, "reader"))).toEqual([]);
     expect(joinByInvite(context(asker), invite, undefined)).toEqual([]);
@@ -141,7 +141,7 @@ describe("what cannot be done is refused with its code", () => {
     expect(addAccounts(context(owner), grant(asker.id)).map(({ op }) => op)).toEqual(["requestAccept"]);
   });
 
-  test("[ACL-1] nothing is done to a space that is deleted; a derived one is not deleted", () => {
+  test("[SPACE-3] [SPACE-7] nothing is done to a space that is deleted; a derived one is not deleted", () => {
     const gone = createAclWorld();
     gone.act(gone.owner, deleteSpace);
     for (const build of [revokeInvites, leaveSpace, cancelRequest, stopSharing])
@@ -153,7 +153,7 @@ describe("what cannot be done is refused with its code", () => {
 });
 
 describe("rosters", () => {
-  test("[ACL-1] members show what they told of themselves to those who read, and to nobody else", () => {
+  test("[ACL-4] members show what they told of themselves to those who read, and to nobody else", () => {
     const { world, owner, admin, writer, asker, stranger } = createCast();
     world.act(writer, (c) => publishProfile(c, { name: "Wren", iconCid: "cid", profileKey: "a2V5" }));
     const rows = rosterOf(world.seed.spaceId, world.state, world.keysOf(admin));
@@ -176,7 +176,7 @@ describe("rosters", () => {
     ).toBeUndefined();
   });
 
-  test("[ACL-1] invites show their role and their id, and go with their revocation", () => {
+  test("[ACL-16] invites show their role and their id, and go with their revocation", () => {
     const { world, owner } = createCast();
     const seed = randomBytes(32);
     const made = world.act(owner, (c) => mintInvite(c, seed, { mode: "open", permission: "writer" }));
@@ -191,7 +191,7 @@ describe("rosters", () => {
     expect(invitesOf(world.state)).toEqual([]);
   });
 
-  test("[ACL-1] metadata opens for the account and the space it was sealed for, and is bounded", () => {
+  test("[ACL-4] metadata opens for the account and the space it was sealed for, and is bounded", () => {
     const { world, owner, writer, reader } = createCast();
     const { spaceId } = world.seed;
     const { epoch } = currentEpoch(world.state)!;

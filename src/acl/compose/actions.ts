@@ -22,7 +22,7 @@ import { type AclContext, roleIn } from "./compose.ts";
 
 /**
  * What people do to a space's ACL, as ops for the current state: rebuild them when the state has changed. An empty list
- * means that nothing has to be done. All throw `acl.forbidden` when the account's role does not allow it, and
+ * means that nothing has to be done (ACL-19). All throw `acl.forbidden` when the account's role does not allow it, and
  * `space.deleted` once the space is deleted.
  */
 

@@ -141,7 +141,7 @@ describe("a long log", () => {
       expect(one.chain()).toEqual(good);
     }));
 
-  test("[ACL-9] with many epochs gives the keys of all of them, and says which of them lie", () =>
+  test("[ACL-14] with many epochs gives the keys of all of them, and says which of them lie", () =>
     withOwner(async (devices, _one, world) => {
       const reader = createAccount();
       world.act(world.owner, (context) => addAccounts(context, [{ identity: reader.id, permission: "reader" }]));

@@ -12,7 +12,7 @@ import { isSnapshotDue, type StoredLog } from "./stored-log.ts";
 
 /**
  * Up to this many records are judged and stored in the write that takes them. When there are more, those that follow the
- * log go ahead of it: they are judged and stored in slices, and the write only makes them part of the log.
+ * log go ahead of it: they are judged and stored in slices, and the write only makes them part of the log (ACL-9).
  */
 export const TAKEN_AT_ONCE = 64;
 /** Records that one write stores ahead of the log. */

@@ -2,7 +2,7 @@ import { bytesToUtf8, utf8ToBytes } from "../../base/bytes.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 
 /**
- * What people must be told about a space's log. `split`: no rule decides between two branches, so somebody shows
+ * What people must be told about a space's log (ACL-13). `split`: no rule decides between two branches, so somebody shows
  * different logs to different people; `rolled_back`: the log here, or the part of it in a store, is older than what was
  * seen before; `key`: an epoch whose author did not give the key it claims.
  */

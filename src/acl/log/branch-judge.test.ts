@@ -67,7 +67,7 @@ describe("records that leave the log", () => {
     expect(applied()).toBe(judged);
   });
 
-  test("[ACL-9] what follows an invalid one is none, and what is valid leads to the state that the log would have", async () => {
+  test("[ACL-12] what follows an invalid one is none, and what is valid leads to the state that the log would have", async () => {
     const { world, writer } = worldWithLog();
     const first = recordOf(world, world.owner.signer, world.records[4]!, [saying(world)]);
     const forged = recordOf(world, writer, first, [invite()]);

@@ -273,7 +273,16 @@ describe("forks between an owner's devices", () => {
       }
     }));
 
-  test("[ACL-11] a transfer beats what the old owner did elsewhere, also to take it back", () =>
+  test("[ACL-11] of two additions the one with the lower id stands first everywhere", () =>
+    withDevices(async (devices) => {
+      const both = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
+      for (const device of both) await add(device, createAccount());
+      const made = both.map(({ space }) => bytesToHex(space.acl.head().id)).sort();
+      await exchange(both);
+      for (const { space } of both) expect(bytesToHex(space.acl.records()[1]!.id)).toBe(made[0]!);
+    }));
+
+  test("[ACL-11] [ACL-13] a transfer beats what the old owner did elsewhere, also to take it back", () =>
     withDevices(async (devices) => {
       const [heir, other] = [createAccount(), createAccount()];
       const { one, two } = await inStep(devices, [heir, other], { one: devices.owner, two: devices.owner });

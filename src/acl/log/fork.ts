@@ -31,7 +31,7 @@ export const baseWithin = (state: AclState, pos: number): BranchBase => ({
 
 /**
  * A branch in which the owner took part beats one of admins alone (admins append only where a network puts their records
- * in order). Between two branches with the owner, the owner's first records decide: a transfer of ownership wins, because
+ * in order; ACL-11). Between two branches with the owner, the owner's first records decide: a transfer of ownership wins, because
  * otherwise a former owner could take the space back; then a record that reduces somebody's authority; then the lower id.
  * Every client decides alike. But once a new owner has acted, a second transfer by the old one no longer wins.
  */

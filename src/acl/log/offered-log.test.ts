@@ -8,7 +8,7 @@ import { encodeAclRecord } from "../record/record.ts";
 import { type AclState, permissionOf } from "../reducer/state.ts";
 import { judgeOfferedAcl } from "./offered-log.ts";
 
-test("[ACL-7] of a log that forks the branch is judged that every member takes, in whatever order both stand", async () => {
+test("[ACL-11] of a log that forks the branch is judged that every member takes, in whatever order both stand", async () => {
   using dir = scratchDir("svc-offered-log");
   await using devices = createDevices(dir.path);
   const [one, other] = [devices.open("one", devices.owner), devices.open("other", devices.owner)];

@@ -16,6 +16,7 @@ import type { AclLog } from "../log/acl-log.ts";
 import { readPending } from "../log/offered-records.ts";
 import { type HeldPending, MAX_PENDING } from "../log/pending.ts";
 import { isJoinRequest } from "../record/join-request.ts";
+import type { AclOp } from "../record/op.ts";
 import { canManage } from "../record/permission.ts";
 import { decodePending, type PendingRecord } from "../record/record.ts";
 import { tookEffect } from "../reducer/reducer.ts";
@@ -45,7 +46,9 @@ interface PendingServiceDeps {
 
 const FULL = refusal("acl.pending_full");
 
-/** Records that wait until the owner's devices give them their place: how they are proposed, passed on and sequenced. */
+const isFarewell = ({ op }: AclOp): boolean => op === "selfRemove" || op === "requestCancel";
+
+/** Records that wait until the owner's devices give them their place (ACL-15): how they are proposed, passed on and sequenced. */
 export function createPendingService(deps: PendingServiceDeps) {
   const { acl, engine, account, book, context, move, append } = deps;
 
@@ -132,6 +135,15 @@ export function createPendingService(deps: PendingServiceDeps) {
         return { result };
       });
     },
+
+    /** Forgets this account's own proposals to leave or to take back a request: it has joined again meanwhile. */
+    withdrawLeave: (): Promise<void> =>
+      engine.moveAcl(() => {
+        for (const { pending } of acl.pending.list())
+          if (pending.kind === "acl-proposal" && book.isOwn(pending) && pending.ops.every(isFarewell))
+            acl.pending.drop(pending.id);
+        return { result: undefined };
+      }),
 
     /** Whether `sequence` may find something to do. */
     hasWork: (): boolean => acl.pending.list().length > 0 || book.namedAgain().length > 0,

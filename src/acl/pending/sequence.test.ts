@@ -31,7 +31,7 @@ describe("what the owner sequences", () => {
     return branch;
   };
 
-  test("[ACL-3] a proposal takes effect once, by its author's rights, known by its own id", () => {
+  test("[ACL-15] a proposal takes effect once, by its author's rights, known by its own id", () => {
     const world = createAclWorld();
     const [admin, writer] = [createAccount(), createAccount()];
     add(world, admin, "admin");
@@ -47,7 +47,7 @@ describe("what the owner sequences", () => {
     expectRefused(world, "acl.managers_only", [byWriter]);
   });
 
-  test("[ACL-3] the author of a proposal gives effect to it itself, once, and to nobody else's", () => {
+  test("[ACL-15] the author of a proposal gives effect to it itself, once, and to nobody else's", () => {
     const world = createAclWorld();
     const [admin, other] = [createAccount(), createAccount()];
     add(world, admin, "admin");
@@ -63,7 +63,7 @@ describe("what the owner sequences", () => {
     expect(world.forge(admin.signer, [{ op: "sequenced", pending: record.bytes }])).toBe("acl.owner_only");
   });
 
-  test("[ACL-3] nothing else than a pending of this space, on a head that is known, is sequenced", () => {
+  test("[ACL-15] nothing else than a pending of this space, on a head that is known, is sequenced", () => {
     const world = createAclWorld();
     const elsewhere = createAclWorld({ owner: world.owner, seed: createdSpaceGenesis(world.owner, clock) });
     const sequence = (pending: Uint8Array): AclOp[] => [{ op: "sequenced", pending }];
@@ -78,7 +78,7 @@ describe("what the owner sequences", () => {
     expectRefused(world, "acl.took_effect", sequence(world.records[0]!.bytes));
   });
 
-  test("[ACL-3] a record of a lost branch stands after what it followed, before what came there", () => {
+  test("[ACL-11] a record of a lost branch stands after what it followed, before what came there", () => {
     const world = createAclWorld();
     const base = { space: world.state.space!, prev: world.state.head!, time: 1 };
     const lost = encodeAclRecord({ ...base, clock: 7, ops: [invite()] }, world.owner.signer);
@@ -102,7 +102,7 @@ describe("what the owner sequences", () => {
     expectRefused(world, "acl.took_effect", [alias(lost.id, base.prev, 7)]);
   });
 
-  test("[ACL-9] of a long branch each record is tried by itself, however many stand before it", () => {
+  test("[ACL-11] of a long branch each record is tried by itself, however many stand before it", () => {
     const world = createAclWorld();
     const branch = branchOf(world, 500);
     let tried = 0;
@@ -125,7 +125,7 @@ describe("what the owner sequences", () => {
     expect(branch.every(({ id }) => world.state.positions.has(bytesToHex(id)))).toBe(true);
   });
 
-  test("[ACL-9] a branch that is longer than a record holds gets its places by several", () => {
+  test("[ACL-11] a branch that is longer than a record holds gets its places by several", () => {
     const world = createAclWorld();
     const branch = branchOf(world, 2100);
     const last = branch.at(-1)!;
@@ -139,7 +139,7 @@ describe("what the owner sequences", () => {
     expect(branch.every(({ id }) => world.state.positions.has(bytesToHex(id)))).toBe(true);
   });
 
-  test("[ACL-9] a branch whose clocks go back has no place, nor has what follows it", () => {
+  test("[ACL-11] a branch whose clocks go back has no place, nor has what follows it", () => {
     const world = createAclWorld();
     const base = { space: world.state.space!, time: 1, ops: [invite()] };
     const record = (prev: Uint8Array, clock: number) =>

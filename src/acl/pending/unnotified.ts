@@ -15,7 +15,7 @@ interface UnnotifiedDeps {
 }
 
 /**
- * The accounts that this device admits and has not notified yet. They are stored before the record can count. So a device
+ * The accounts that this device admits and has not notified yet (ACL-8). They are stored before the record can count. So a device
  * that dies in between, or never learns what became of the record, notifies them once it sees that the record counts.
  * Notifying twice does no harm.
  */

@@ -76,7 +76,7 @@ function isLengthOf(kind: InviteToken["kind"], length: number): boolean {
   return Number.isInteger(receivers) && receivers >= 1 && receivers <= RECEIVERS_MAX;
 }
 
-/** Reads a token strictly. Throws `invite.invalid`. */
+/** Reads a token strictly (ACL-16). Throws `invite.invalid`. */
 export function decodeInviteToken(text: string): InviteToken {
   const bytes = base58ToBytes(text);
   const body = bytes?.slice(0, -CHECK_BYTES);

@@ -91,7 +91,7 @@ export function encodeAclProposal(
 }
 
 /**
- * Reads a record or proposal and verifies its signature. Returns undefined unless every bit is right. The reducer judges
+ * Reads a record or proposal and verifies its signature. Returns undefined unless every bit is right (ACL-12). The reducer judges
  * its author's rights.
  */
 export function decodePending(given: Uint8Array): PendingRecord | undefined {

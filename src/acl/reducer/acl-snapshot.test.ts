@@ -41,7 +41,7 @@ function spoilLastSignature(world: AclWorld): void {
   world.records.push({ ...last, bytes: spoilt, id: new Bun.CryptoHasher("sha256").update(spoilt).digest() });
 }
 
-test("[ACL-5] what was judged once is not judged again when the space is opened, however long its log", () => {
+test("[ACL-9] what was judged once is not judged again when the space is opened, however long its log", () => {
   using dir = scratchDir("svc-acl");
   const world = createAclWorld();
   speak(world, 3);
@@ -60,7 +60,7 @@ test("[ACL-5] what was judged once is not judged again when the space is opened,
   }
 });
 
-test("[ACL-2] what is kept of another log, by other rules or with any bit changed is passed over, and the log is judged", () => {
+test("[STORE-3] what is kept of another log, by other rules or with any bit changed is passed over, and the log is judged", () => {
   using dir = scratchDir("svc-acl");
   const world = createAclWorld();
   world.act(world.owner, (context) => addAccounts(context, [{ identity: createAccount().id, permission: "writer" }]));
@@ -103,7 +103,7 @@ test("[ACL-2] what is kept of another log, by other rules or with any bit change
   }
 });
 
-test("[ACL-2] what comes behind a snapshot is judged from it as from the whole log", () => {
+test("[ACL-9] what comes behind a snapshot is judged from it as from the whole log", () => {
   using dir = scratchDir("svc-acl");
   const world = createAclWorld();
   const member = createAccount();
@@ -128,7 +128,7 @@ test("[ACL-2] what comes behind a snapshot is judged from it as from the whole l
   }
 });
 
-test("[ACL-5] a long log is kept with what it says as it comes in, and one that lost that gets it back by being opened", async () => {
+test("[ACL-9] a long log is kept with what it says as it comes in, and one that lost that gets it back by being opened", async () => {
   using dir = scratchDir("svc-acl");
   await using devices = createDevices(dir.path);
   const device = devices.open("one", devices.owner);

@@ -4,7 +4,7 @@ import { type AclState, permissionOf } from "./state.ts";
 
 /**
  * How many records of a log a holder of these keys may see: all if a key may read or join by itself; those up to the
- * record that ended it for an account that left or a token that ended; none for anybody else.
+ * record that ended it for an account that left or a token that ended; none for anybody else (ACL-6).
  */
 export function recordsFor(state: AclState, keys: readonly Uint8Array[]): number {
   return Math.max(0, ...keys.map((key) => recordsForKey(state, key)));

@@ -72,7 +72,7 @@ function cut(app: Application, account: Uint8Array, cutOffs: readonly CutOff[]):
 
 /**
  * Ends a membership. For a member who did not leave by itself, this also ends the open invites and the guest key whose
- * secrets it knows, because the new key is sealed to those that remain.
+ * secrets it knows, because the new key is sealed to those that remain (ACL-6).
  */
 export function remove(app: Application, account: Uint8Array, cutOffs: readonly CutOff[]): void {
   const { state, journal } = app;

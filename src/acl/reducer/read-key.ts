@@ -17,7 +17,7 @@ export function beginEpoch({ state, journal, pos }: Application, epoch: EpochOp)
   journal.put(state.epochPositions, bytesToHex(epoch.keyId), pos);
 }
 
-/** Starts an epoch with a new read key, sealed to exactly those who may read, with the previous key sealed under it. */
+/** Starts an epoch with a new read key, sealed to exactly those who may read, with the previous key sealed under it (ACL-6). */
 export function startEpoch(app: Application, epoch: EpochOp): Refusal | undefined {
   const { state } = app;
   if (state.epochPositions.has(bytesToHex(epoch.keyId))) return refusal("acl.key_used");
@@ -34,7 +34,7 @@ export function startEpoch(app: Application, epoch: EpochOp): Refusal | undefine
   return undefined;
 }
 
-/** Gives the current read key to the accounts that were admitted since the epoch began. */
+/** Gives the current read key to the accounts that were admitted since the epoch began (ACL-14). */
 export function giveReadKey(app: Application, keyId: Uint8Array, sealed: readonly SealedKey[]): Refusal | undefined {
   const epoch = currentEpoch(app.state)!;
   if (app.owed.size === 0) return refusal("acl.key_not_owed");

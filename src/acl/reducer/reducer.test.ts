@@ -43,7 +43,7 @@ describe("keys", () => {
     return { world, gone, stays, remove, epoch, current };
   }
 
-  test("[ACL-3] a removal brings a new key, sealed to exactly those who remain", () => {
+  test("[ACL-6] a removal brings a new key, sealed to exactly those who remain", () => {
     const { world, gone, stays, remove, epoch } = removal();
     const owner = key(world.owner);
     const exactly = "acl.key_holders";
@@ -57,7 +57,7 @@ describe("keys", () => {
     expect(world.forge(world.owner.signer, [remove, epoch()])).toBeUndefined();
   });
 
-  test("[ACL-3] the key before is sealed under the new one, and no key comes twice", () => {
+  test("[ACL-6] the key before is sealed under the new one, and no key comes twice", () => {
     const { world, remove, epoch, current } = removal();
     const before = "acl.key_before";
     const made = epoch() as { epoch: EpochOp };
@@ -83,7 +83,7 @@ describe("keys", () => {
     expectRefused(world, "acl.metadata_key", [remove, epoch({ metadataKey: nobody })]);
   });
 
-  test("[ACL-3] whoever may read since a record is given the current key in it, and nobody else", () => {
+  test("[ACL-14] whoever may read since a record is given the current key in it, and nobody else", () => {
     const { world, current } = removal();
     const account = fresh();
     const op: AclOp = { op: "accountAdd", account, permission: "reader" };
@@ -102,7 +102,7 @@ describe("keys", () => {
     expect(world.forge(world.owner.signer, [op, share([account])])).toBeUndefined();
   });
 
-  test("[ACL-3] revoking an open invite or the guest key brings a new key, revoking another invite does not", () => {
+  test("[ACL-6] revoking or replacing an open invite, or revoking the guest key, brings a new key; revoking another invite does not", () => {
     const world = createAclWorld();
     const [open, closed] = [randomBytes(32), randomBytes(32)];
     world.act(world.owner, (context) => mintInvite(context, open, { mode: "open", permission: "reader" }));
@@ -114,9 +114,17 @@ describe("keys", () => {
     expect(
       world.forge(world.owner.signer, [{ op: "inviteRevoke", key: createSigner(closed).publicKey }]),
     ).toBeUndefined();
+    const seed = randomBytes(32);
+    world.act(world.owner, (context) => mintInvite(context, seed, { mode: "open", permission: "writer" }));
+    const { epoch } = currentEpoch(world.state)!;
+    expect(world.state.epochs).toHaveLength(2);
+    const holders = [...world.state.invites.values(), world.state.guest!, { key: key(world.owner) }];
+    expect(holders).toHaveLength(3);
+    const sealed = [...epoch.sealed, ...world.state.epochs.at(-1)!.shared];
+    expect(sealed.map(({ to }) => bytesToHex(to)).sort()).toEqual(holders.map((one) => bytesToHex(one.key)).sort());
   });
 
-  test("[ACL-3] who is removed takes the open invites and the guest key along whose secrets it knows", () => {
+  test("[ACL-6] who is removed takes the open invites and the guest key along whose secrets it knows", () => {
     const world = createAclWorld();
     const [heir, admin] = [createAccount(), createAccount()];
     for (const account of [heir, admin]) add(world, account, "admin");
@@ -135,7 +143,7 @@ describe("keys", () => {
     expect(readKeyHolders(world.state).size).toBe(2);
   });
 
-  test("[ACL-3] a space has a bounded number of members and open invites", () => {
+  test("[ACL-18] a space has a bounded number of members and open invites", () => {
     const world = createAclWorld();
     const accounts = Array.from({ length: LIMITS.spaceMembers - 1 }, fresh);
     const adds = accounts.map((account): AclOp => ({ op: "accountAdd", account, permission: "reader" }));
@@ -150,7 +158,7 @@ describe("keys", () => {
 });
 
 describe("cutOffs", () => {
-  test("[ACL-3] a cut-off is given for whoever loses the right to write, and for nobody else", () => {
+  test("[ACL-14] a cut-off is given for whoever loses the right to write, and for nobody else", () => {
     const world = createAclWorld();
     const [writer, reader] = [createAccount(), createAccount()];
     add(world, writer);
@@ -169,7 +177,7 @@ describe("cutOffs", () => {
     expectRefused(world, "acl.cut_offs_extra", [{ ...transfer, oldPermission: "writer", cutOffs: [] }]);
   });
 
-  test("[ACL-3] stopping to share cutOffs exactly those who may write", () => {
+  test("[ACL-14] stopping to share cutOffs exactly those who may write", () => {
     const world = createAclWorld();
     const [writer, reader] = [createAccount(), createAccount()];
     add(world, writer);
@@ -189,7 +197,7 @@ describe("cutOffs", () => {
 });
 
 describe("the chain", () => {
-  test("[ACL-3] a record follows the head, in its own space, and the clock never runs back or away", () => {
+  test("[ACL-12] a record follows the head, in its own space, and the clock never runs back or away", () => {
     const world = createAclWorld();
     const reader = createAccount();
     add(world, reader, "reader");
@@ -208,7 +216,7 @@ describe("the chain", () => {
     expect(forge({ clock: 100 }, reader)).toBeUndefined();
   });
 
-  test("[ACL-3] a chain begins with the root of its space's author, and with nothing else", () => {
+  test("[ACL-12] a chain begins with the root of its space's author, and with nothing else", () => {
     const [owner, other] = [createAccount(), createAccount()];
     const encoded = encodeSpaceHeader(
       { kind: "created", spaceType: SPACE_TYPE, author: key(owner), time: 1, seed: randomBytes(16) },
@@ -243,7 +251,7 @@ describe("the chain", () => {
     expectRefused(world, "acl.root_again", [root]);
   });
 
-  test("[ACL-3] a record takes effect as a whole or not at all", () => {
+  test("[ACL-12] a record takes effect as a whole or not at all", () => {
     const world = createAclWorld();
     const account = createAccount();
     add(world, account);
@@ -258,7 +266,7 @@ describe("the chain", () => {
     ]);
   });
 
-  test("[ACL-3] nothing follows a deletion; derived spaces are neither deleted nor given away", () => {
+  test("[SPACE-3] [SPACE-7] nothing follows a deletion; derived spaces are neither deleted nor given away", () => {
     const world = createAclWorld();
     expect(world.forge(world.owner.signer, [{ op: "spaceDelete" }])).toBeUndefined();
     expectRefused(world, "acl.space_deleted", [{ op: "invite", key: fresh(), mode: "request" }]);
@@ -272,7 +280,7 @@ describe("the chain", () => {
     ]);
   });
 
-  test("[ACL-3] a derived space's root is the same on every device, and its key with it", () => {
+  test("[SPACE-3] a derived space's root is the same on every device, and its key with it", () => {
     const owner = createAccount();
     expect(derivedSpaceGenesis(owner, "agent")).toEqual(derivedSpaceGenesis(owner, "agent"));
     expect(derivedSpaceGenesis(owner, "agent").spaceId).not.toBe(derivedSpaceGenesis(owner, "tech").spaceId);
@@ -291,7 +299,7 @@ describe("invites", () => {
     };
   };
 
-  test("[ACL-3] who joins shows that it holds the secret, for itself and for this space", () => {
+  test("[ACL-16] who joins shows that it holds the secret, for itself and for this space", () => {
     const world = createAclWorld();
     const seed = randomBytes(32);
     world.act(world.owner, (context) => mintInvite(context, seed, { mode: "request" }));
@@ -312,7 +320,7 @@ describe("invites", () => {
     expect(pendingRequestOf(world.state, key(joiner))).toBeDefined();
   });
 
-  test("[ACL-3] an invite revoked or replaced lets nobody in, and its key never comes back", () => {
+  test("[ACL-16] an invite revoked or replaced lets nobody in, and its key never comes back", () => {
     const world = createAclWorld();
     const [first, second] = [randomBytes(32), randomBytes(32)];
     world.act(world.owner, (context) => mintInvite(context, first, { mode: "request" }));
@@ -327,7 +335,7 @@ describe("invites", () => {
     ]);
   });
 
-  test("[ACL-3] an open invite lets in with its own role and no other", () => {
+  test("[ACL-16] an open invite lets in with its own role and no other", () => {
     const world = createAclWorld();
     const seed = randomBytes(32);
     world.act(world.owner, (context) => mintInvite(context, seed, { mode: "open", permission: "reader" }));
@@ -338,7 +346,22 @@ describe("invites", () => {
     expect(world.keysOf(joiner).current()).toEqual(world.keysOf(world.owner).current()!);
   });
 
-  test("[ACL-3] live invites are bounded", () => {
+  test("[ACL-18] waiting requests are bounded, and one that is answered makes room", () => {
+    const world = createAclWorld();
+    const seed = randomBytes(32);
+    world.act(world.owner, (context) => mintInvite(context, seed, { mode: "request" }));
+    const ask = (): string | undefined => {
+      const joiner = createAccount();
+      return world.forge(joiner.signer, [{ op: "requestJoin", ...proofOf(world, joiner, seed) }]);
+    };
+    for (let asked = 0; asked < 1000; asked++) expect(ask()).toBeUndefined();
+    expect(ask()).toBe("acl.requests_full");
+    const [request] = world.state.requests.values();
+    expect(world.forge(world.owner.signer, [{ op: "requestDecline", request: request!.id }])).toBeUndefined();
+    expect(ask()).toBeUndefined();
+  });
+
+  test("[ACL-18] live invites are bounded", () => {
     const world = createAclWorld();
     for (let i = 0; i < 64; i++)
       expect(world.forge(world.owner.signer, [{ op: "invite", key: fresh(), mode: "request" }])).toBeUndefined();

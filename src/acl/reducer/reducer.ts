@@ -18,7 +18,7 @@ import { type AclState, permissionOf, readKeyHolders, sidePosition } from "./sta
 /** Lamports are safe integers: this keeps anybody from using them up by claiming to have seen one far ahead. */
 const MAX_CLOCK_STEP = 2 ** 32;
 /**
- * Most records of accounts without any right between two of the owner or an admin. The holder of a token can ask,
+ * Most records of accounts without any right between two of the owner or an admin (ACL-5). The holder of a token can ask,
  * withdraw and ask again. Every member keeps and judges each such record permanently, so only those who manage the space
  * can make room for more.
  */

@@ -37,7 +37,7 @@ describe("the rights matrix, by a forged record", () => {
     }
   }
 
-  test("[ACL-2] a role that cannot be given is no record at all", () => {
+  test("[ACL-1] a role that cannot be given is no record at all", () => {
     const { world } = createAclCast();
     for (const permission of ["owner", "none", "guest"] as unknown as GrantablePermission[]) {
       const add: AclOp = { op: "accountAdd", account: fresh(), permission };
@@ -179,7 +179,7 @@ describe("member status", () => {
   for (const step of STEPS) {
     for (const status of STATUSES) {
       const next = step.to[status];
-      test(`[ACL-2] ${status}, ${step.title}: ${next ?? "refused"}`, () => {
+      test(`[ACL-3] ${status}, ${step.title}: ${next ?? "refused"}`, () => {
         const world = createAclWorld();
         const account = createAccount();
         const seeds = { request: randomBytes(32), open: randomBytes(32) };

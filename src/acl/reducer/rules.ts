@@ -18,7 +18,7 @@ import {
 import { giveReadKey, startEpoch } from "./read-key.ts";
 import { type MemberStatus, pendingRequestOf, permissionOf } from "./state.ts";
 
-/** Bounds on what a space can hold; members and open invites are bounded by `LIMITS.spaceMembers`. */
+/** Bounds on what a space can hold (ACL-18); members and open invites are bounded by `LIMITS.spaceMembers`. */
 const MAX_LIVE_INVITES = 64;
 const MAX_PENDING_REQUESTS = 1000;
 

@@ -37,7 +37,7 @@ describe("the body of a change", () => {
       expect(decodeBody(packedBytes(text))).toBeUndefined();
     });
 
-  test("[CHANGE-3] what is written every day is packed as small as it gets", () => {
+  test("what is written every day is packed as small as it gets", () => {
     const words = (i: number) => `the text of record ${i * 7919} of ${Math.sin(i)}`;
     const body = { dataset: "items", records: Array.from({ length: 500 }, (_, i) => set(`r${i}`, words(i))) };
     const text = Buffer.from(JSON.stringify(body));

@@ -41,7 +41,7 @@ const COMPRESS_FROM_BYTES = 1024;
 const SKIPPED_MAGIC = 0x184d_2a50;
 const SKIPPED_HEAD_BYTES = 8;
 
-/** The bounds of a body, whoever wrote it: this device writes none beyond them, and takes in none beyond them. */
+/** The bounds of a body, whoever wrote it (CHANGE-3): this device writes none beyond them, and takes in none beyond them. */
 const BODY_BOUNDS = {
   openedBytes: LIMITS.openedChangeBytes,
   records: 10_000,

@@ -3,7 +3,7 @@ import { sha256 } from "../../crypto/hash.ts";
 import { CHANGE_ROOT, CHANGE_STUB, CHANGE_WHOLE, type ChangeKind } from "../../store/change-table.ts";
 
 /**
- * A change's id is the hash of its stub, `{c, h, s}`: the change `{b, h, s}` with the sealed body's sha2-256 in the body's
+ * A change's id is the hash of its stub (CHANGE-1), `{c, h, s}`: the change `{b, h, s}` with the sealed body's sha2-256 in the body's
  * place. So a replica can drop the body of what was deleted and still prove the change's place in its writer's chain.
  */
 const WHOLE = Buffer.from([0xa3, 0x61, 0x62]); // a map of three fields, the first is "b"

@@ -42,7 +42,7 @@ type Queue = Pick<CommitQueue, "enqueue" | "closing">;
 
 export type ObjectDeletions = ReturnType<typeof createObjectDeletions>;
 
-/** Keeps objects in step with the deletion log: their rows go at once, their content when there is time. */
+/** Keeps objects in step with the deletion log (CHANGE-8): their rows go at once, their content when there is time. */
 export function createObjectDeletions({
   spaceId,
   store,

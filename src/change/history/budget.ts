@@ -2,7 +2,7 @@ import { refusedAs } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { refusal } from "../../protocol/refusals.ts";
 
-/** Counts what an answer about a version holds. Errors: history.view_too_large {limit}. */
+/** Counts what an answer about a version holds (HIST-4). Errors: history.view_too_large {limit}. */
 export function createViewBudget() {
   let records = 0;
   let bytes = 0;

@@ -25,7 +25,7 @@ export interface DiffRequest {
 }
 
 /**
- * Returns what leads from one version's records to another's, leaf by leaf. Without a base, it compares with the state on which
+ * Returns what leads from one version's records to another's, leaf by leaf (HIST-3). Without a base, it compares with the state on which
  * the version was written. Concurrent versions are two causal pasts, compared both ways. Bookkeeping such as `_ver`, and
  * `modifiedAt` of an object's row, is left out. Errors: history.version_not_found, history.view_too_large, object.not_found.
  */

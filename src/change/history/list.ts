@@ -31,7 +31,7 @@ interface ListDeps {
 type Page = { changes: HistoryChange[]; cursor?: string };
 
 /**
- * Returns a page of an object's changes that the filters accept, newest first in the order of the fold. It ends early, with a
+ * Returns a page of an object's changes that the filters accept (HIST-1), newest first in the order of the fold. It ends early, with a
  * cursor, when it grows heavy. Errors: request.invalid_field.
  */
 export async function listChanges(deps: ListDeps, read: ObjectRead | Reading, query: HistoryQuery): Promise<Page> {

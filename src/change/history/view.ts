@@ -11,7 +11,7 @@ interface ViewDeps extends ReplayDeps {
 }
 
 /**
- * Returns the object's records as a version knows them, as JSON text `{version, datasets: [{dataset, records}]}`: synced fields
+ * Returns the object's records as a version knows them (HIST-2), as JSON text `{version, datasets: [{dataset, records}]}`: synced fields
  * only, deleted records with `_deletedAt`. Empty datasets are left out unless asked for. Errors: history.version_not_found,
  * history.view_too_large, object.not_found.
  */

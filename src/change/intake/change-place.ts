@@ -26,8 +26,8 @@ interface PlaceFinderDeps {
 }
 
 /**
- * Finds the place of a change that its author signed: its ACL record, its parents and its writer's chain; and checks that
- * its clock fits.
+ * Finds the place of a change that its author signed (CHANGE-6): its ACL record, its parents and its writer's chain; and checks that
+ * its clock fits (CHANGE-11).
  */
 export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDeps) {
   const { changes } = store;

@@ -102,7 +102,7 @@ describe("who has no right", () => {
       expect(pendingBodies.inVain(5, 10)).toHaveLength(1);
     }));
 
-  test("[CHANGE-6] derived roots that nobody writes to are taken up to a number", () =>
+  test("[CHANGE-3] derived roots that nobody writes to are taken up to a number", () =>
     withDevices(async (devices) => {
       const one = devices.open("one", devices.owner);
       await one.write("a", "1");

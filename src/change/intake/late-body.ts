@@ -23,7 +23,7 @@ interface LateBodyDeps {
   fold(input: FoldInput): boolean;
 }
 
-/** Takes in the body of a change that is in the graph without it, once the body has come, or what it waited for. */
+/** Takes in the body of a change that is in the graph without it (CHANGE-7), once the body has come, or what it waited for. */
 export function createLateBodies({ store, objects, opener, registry, aside, fold }: LateBodyDeps) {
   const { changes, pendingBodies } = store;
 

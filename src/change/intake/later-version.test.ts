@@ -1,6 +1,9 @@
 import { expect, test } from "bun:test";
 import { until } from "../../../test/support/server/client.ts";
-import { withDevices } from "../../../test/support/worlds/acl-devices.ts";
+import { exchange, withDevices } from "../../../test/support/worlds/acl-devices.ts";
+import { decodeCbor, encodeCbor } from "../../base/dag-cbor.ts";
+import { PATIENCE_ROUNDS } from "../../space/replica.ts";
+import { type Change, decodeChange, encodeChange } from "../codec/change-codec.ts";
 
 test("[CHANGE-5] what an earlier version of the program could not read is tried when a space is opened", () =>
   withDevices(async (devices) => {
@@ -18,4 +21,24 @@ test("[CHANGE-5] what an earlier version of the program could not read is tried 
     await until(() => Promise.resolve(two.space.engine.store.parked.usage().count === 0), "all to be tried");
     expect(await two.values()).toEqual({ a: "1", b: "2" });
     expect(await two.rows()).toEqual(await one.rows());
+  }));
+
+test("[CHANGE-5] a change of a later version waits, over a restart too, and others go on", () =>
+  withDevices(async (devices) => {
+    const [one, two] = [devices.open("one", devices.owner), devices.open("two", devices.owner)];
+    await one.write("a", "1");
+    await exchange([one, two]);
+    const { headerBytes, sealed } = decodeChange(one.changes().at(-1)!.bytes) as Change;
+    const header = decodeCbor(headerBytes) as { v: number };
+    const later = encodeChange(encodeCbor({ ...header, v: header.v + 1 }), sealed, devices.owner.signer);
+    expect(await two.ingest(later.bytes)).toMatchObject({ kind: "parked", waitKind: "version" });
+    await two.reopen();
+    await two.space.engine.idle();
+    expect(two.space.engine.store.parked.waitingCount(PATIENCE_ROUNDS)).toBe(1); // the space is not synced
+    await one.write("b", "2");
+    await exchange([one, two]);
+    expect(await two.values()).toEqual({ a: "1", b: "2" });
+    expect(two.space.engine.store.parked.usage().count).toBe(1);
+    const none = encodeChange(encodeCbor({ ...header, v: 0 }), sealed, devices.owner.signer);
+    expect((await two.ingest(none.bytes)).kind).toBe("quarantined");
   }));

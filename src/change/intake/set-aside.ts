@@ -52,8 +52,8 @@ export interface Waiting {
 export type SetAside = ReturnType<typeof createSetAside>;
 
 /**
- * Sets aside changes that are not taken in: for good, or until what they wait for has come. Each is counted against some
- * quota.
+ * Sets aside changes that are not taken in: for good (CHANGE-4), or until what they wait for has come (CHANGE-5). Each is
+ * counted against some quota.
  */
 export function createSetAside({ store, acl, quota, clock }: SetAsideDeps) {
   const { parked, changes } = store;

@@ -13,7 +13,7 @@ interface DirectoryDeps {
 }
 
 /**
- * The accounts that share a space with this one, and what is known of them. Kept on this device; carries no rights. One's
+ * The accounts that share a space with this one, and what is known of them (ACL-20). Kept on this device; carries no rights. One's
  * own account is not in it.
  */
 export type IdentityDirectory = ReturnType<typeof createIdentityDirectory>;

@@ -12,7 +12,7 @@ const BOUNDED = [
   /^SCAN (parked|pending_bodies) USING COVERING INDEX/,
 ];
 
-test("what a status and a vector are computed from after a write is read without going over all objects, changes or writers", async () => {
+test("[SYNC-5] what a status and a vector are computed from after a write is read without going over all objects, changes or writers", async () => {
   using statements = noteStatements();
   await withDevices(async (devices) => {
     const one = devices.open("one", devices.owner);

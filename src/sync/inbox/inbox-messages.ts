@@ -87,7 +87,7 @@ export function openInboxMessage(
   }
 }
 
-/** Inbox messages between accounts. What is to be sent survives a restart; what was taken is not taken again. */
+/** Inbox messages between accounts (SYNC-12). What is to be sent survives a restart; what was taken is not taken again. */
 export type InboxMessages = ReturnType<typeof createInboxMessages>;
 
 export function createInboxMessages(deps: InboxMessagesDeps) {

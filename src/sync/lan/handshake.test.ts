@@ -68,7 +68,7 @@ const sameExporter = (): [Uint8Array, Uint8Array] => {
 };
 
 describe("handshake", () => {
-  test("two members learn each other's account and the spaces both have", async () => {
+  test("[SYNC-6] two members learn each other's account and the spaces both have", async () => {
     const a = party();
     const b = party();
     expect(await meet(a, b)).toEqual([
@@ -77,32 +77,32 @@ describe("handshake", () => {
     ]);
   });
 
-  test("two devices of one account know each other without any space", async () => {
+  test("[SYNC-6] two devices of one account know each other without any space", async () => {
     const account = randomBytes(32);
     const own = randomBytes(32);
     const results = await meet(party({ account, own, spaces: [] }), party({ account, own, spaces: [] }));
     for (const result of results) expect(result).toMatchObject({ own: true, inboxMessages: false, spaceIds: [] });
   });
 
-  test("strangers part before any account is named", async () => {
+  test("[SYNC-9] strangers part before any account is named", async () => {
     const stranger = party({ spaces: [{ spaceId, key: randomBytes(32) }] });
     expect(await meet(stranger, party())).toEqual(["nothing-shared", "nothing-shared"]);
     expect(await meet(party(), stranger)).toEqual(["nothing-shared", "nothing-shared"]);
   });
 
-  test("one who took the account's own key without being the account is refused", async () => {
+  test("[SYNC-6] one who took the account's own key without being the account is refused", async () => {
     const own = randomBytes(32);
     expect(await meet(party({ own, spaces: [] }), party({ own, spaces: [] }))).toContain("bad-account");
   });
 
-  test("on another TLS connection nothing matches: what is relayed is worth nothing", async () => {
+  test("[SYNC-6] on another TLS connection nothing matches: what is relayed is worth nothing", async () => {
     expect(await meet(party(), party(), [randomBytes(32), randomBytes(32)])).toEqual([
       "nothing-shared",
       "nothing-shared",
     ]);
   });
 
-  test("a member in the middle cannot pass another's proof off as his own", async () => {
+  test("[SYNC-6] a member in the middle cannot pass another's proof off as his own", async () => {
     const victim = party();
     const target = party();
     const mallory = party();
@@ -164,7 +164,7 @@ describe("handshake", () => {
     await withVictim;
   });
 
-  test("a proof reflected to its author is refused", async () => {
+  test("[SYNC-6] a proof reflected to its author is refused", async () => {
     const author = party();
     const mirror = party();
     using pair = await socketPair();
@@ -219,7 +219,7 @@ describe("handshake", () => {
     ["silence", new Uint8Array(0), "timeout"],
     ["a truncated frame", encodeFrame(FRAME.handshake, 0, new Uint8Array(257)).subarray(0, 100), "timeout"],
   ];
-  test.each(garbage)("%s ends the handshake", async (_name, bytes, failure) => {
+  test.each(garbage)("[SYNC-4] %s ends the handshake", async (_name, bytes, failure) => {
     using pair = await socketPair();
     const listener = party();
     const frames = createFrameSource(pair.far, createFrameReader(HANDSHAKE_BYTES_MAX), 150);

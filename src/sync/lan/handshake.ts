@@ -28,7 +28,7 @@ import {
  *
  * A side that shares no key learns nothing but the other's device key and how many keys it has, rounded up to a power of
  * two: no space, no account. The signatures cover the TLS exporter, both peer ids and the signer's role, so a proof can
- * neither be relayed to another connection nor reflected.
+ * neither be relayed to another connection nor reflected (SYNC-6).
  */
 
 export interface HandshakeIdentity {

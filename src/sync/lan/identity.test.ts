@@ -20,7 +20,7 @@ import {
 const rawOf = (pem: string): Uint8Array => new Uint8Array(new X509Certificate(pem).raw);
 
 describe("device certificates", () => {
-  test("a certificate gives the peer id of its device key, and nothing else", () => {
+  test("[SYNC-6] a certificate gives the peer id of its device key, and nothing else", () => {
     const seed = randomBytes(32);
     const certificate = createDeviceCertificate(seed);
     expect(certificate.peerId).toBe(peerIdOf(publicKeyOfSeed(seed)));
@@ -36,7 +36,7 @@ describe("device certificates", () => {
     expect(peerIdOfCertificate(raw)).toBeUndefined();
   });
 
-  test("a certificate that its own key did not sign is nobody", () => {
+  test("[SYNC-6] a certificate that its own key did not sign is nobody", () => {
     const victim = generateKeyPairSync("ed25519").publicKey;
     const signer = generateKeyPairSync("ed25519").privateKey;
     const spki = new Uint8Array(victim.export({ type: "spki", format: "der" }));
@@ -45,7 +45,7 @@ describe("device certificates", () => {
     expect(peerIdOfCertificate(rawOf(makeTestCa().certificate))).toBeUndefined();
   });
 
-  test("garbage, truncations and certificates of unlikely size are nobody", () => {
+  test("[SYNC-4] garbage, truncations and certificates of unlikely size are nobody", () => {
     const raw = rawOf(createDeviceCertificate(randomBytes(32)).certificate);
     for (let length = 0; length < raw.length; length++)
       expect(peerIdOfCertificate(raw.subarray(0, length))).toBeUndefined();
@@ -53,7 +53,7 @@ describe("device certificates", () => {
     expect(peerIdOfCertificate(new Uint8Array(5000))).toBeUndefined();
   });
 
-  test("a key of small order is nobody", () => {
+  test("[SYNC-6] a key of small order is nobody", () => {
     const signer = generateKeyPairSync("ed25519").privateKey;
     const spki = new Uint8Array(createPublicKey(signer).export({ type: "spki", format: "der" }));
     spki.fill(0, 12);
@@ -78,7 +78,7 @@ describe("LAN addresses", () => {
     "fd00::2",
     "fc00::1",
     "::ffff:192.168.1.1",
-  ])("%s is on the LAN", (address) => {
+  ])("[SYNC-13] %s is on the LAN", (address) => {
     expect(isLanAddress(address)).toBe(true);
   });
   test.each([
@@ -99,7 +99,7 @@ describe("LAN addresses", () => {
     "",
     "10.1.2",
     "10.0.0.1.evil.example",
-  ])("%j is not", (address) => {
+  ])("[SYNC-13] %j is not", (address) => {
     expect(isLanAddress(address)).toBe(false);
   });
 });
@@ -134,7 +134,7 @@ describe("space tokens", () => {
   };
   const context = { binding: randomBytes(96) };
 
-  test("both sides find what they share, and nothing else", async () => {
+  test("[SYNC-6] both sides find what they share, and nothing else", async () => {
     const shown = await showTokens(a, "dialler", context);
     expect(await matchTokens(b, shown, "dialler", context)).toEqual({
       own: false,
@@ -166,7 +166,7 @@ describe("space tokens", () => {
     });
   });
 
-  test("tokens are worth nothing on another connection, in the other role, or under a former key", async () => {
+  test("[SYNC-6] tokens are worth nothing on another connection, in the other role, or under a former key", async () => {
     const shown = await showTokens(a, "dialler", context);
     expect((await matchTokens(a, shown, "dialler", { binding: randomBytes(96) })).spaceIds).toEqual([]);
     expect(await matchTokens(a, shown, "listener", context)).toEqual({
@@ -205,7 +205,7 @@ describe("space tokens", () => {
     });
   });
 
-  test("an answer to a stranger is as long as its question, and all noise", async () => {
+  test("[SYNC-9] an answer to a stranger is as long as its question, and all noise", async () => {
     const question = randomBytes(64 * TOKEN_BYTES);
     const answers = [
       await answerTokens(a, question, "dialler", context),
@@ -236,7 +236,7 @@ describe("space tokens", () => {
     expect(isTokenList(shown)).toBe(true);
   });
 
-  test("of more keys than a list holds all are shown and found, each list as long as a bucket", async () => {
+  test("[SYNC-6] of more keys than a list holds all are shown and found, each list as long as a bucket", async () => {
     const spaces = Array.from({ length: 9000 }, (_, i) => ({ spaceId: id(`${i}`), key: randomBytes(32) }));
     const many: LinkKeys = { own: randomBytes(32), spaces };
     const lists = await tokenLists(many, "dialler", context);

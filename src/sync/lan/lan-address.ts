@@ -2,7 +2,7 @@ import { isIPv4, isIPv6 } from "node:net";
 
 /**
  * Whether an address lies on a local network: loopback, link-local (RFC 3927, RFC 4291 § 2.5.6), private (RFC 1918) or
- * unique local (RFC 4193). Nothing else is ever dialled, listened to or answered.
+ * unique local (RFC 4193). Nothing else is ever dialled, listened to or answered (SYNC-13).
  */
 export function isLanAddress(address: string): boolean {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);

@@ -80,7 +80,7 @@ describe("message channel", () => {
     expect(order.lastIndexOf("small")).toBeGreaterThan(order.indexOf("large"));
   });
 
-  test("notices above what may wait are dropped and counted, and the link goes on", async () => {
+  test("[SYNC-4] notices above what may wait are dropped and counted, and the link goes on", async () => {
     using pair = await socketPair();
     const near = channelOn(pair.near);
     const open = Promise.withResolvers<void>();
@@ -105,7 +105,7 @@ describe("message channel", () => {
     expect(got.join()).toBe(Array.from({ length: 20 }, (_, i) => i).join());
   });
 
-  test("an unknown kind, a handler that fails and an answer too large are told, without a word of why", async () => {
+  test("[SYNC-4] an unknown kind, a handler that fails and an answer too large are told, without a word of why", async () => {
     using pair = await socketPair();
     const near = channelOn(pair.near);
     channelOn(pair.far, {
@@ -129,7 +129,7 @@ describe("message channel", () => {
     });
   });
 
-  test("requests above the number handled at once are answered busy; the others are served", async () => {
+  test("[SYNC-4] requests above the number handled at once are answered busy; the others are served", async () => {
     using pair = await socketPair();
     const open = Promise.withResolvers<void>();
     const near = channelOn(pair.near);
@@ -239,7 +239,7 @@ describe("message channel", () => {
       "the peer passed a limit",
     ],
   ];
-  test.each(attacks)("%s closes the link", async (_name, bytes, reason) => {
+  test.each(attacks)("[SYNC-4] %s closes the link", async (_name, bytes, reason) => {
     using pair = await socketPair();
     const near = channelOn(pair.near, echo);
     pair.far.on("error", () => {}); // reset while it writes
@@ -248,7 +248,7 @@ describe("message channel", () => {
     expect(near.closed).toEqual([reason]);
   });
 
-  test("answers nobody asked for are dropped and keep nothing", async () => {
+  test("[SYNC-4] answers nobody asked for are dropped and keep nothing", async () => {
     using pair = await socketPair();
     const near = channelOn(pair.near, echo);
     for (let id = 0; id < 500; id++)
@@ -259,7 +259,7 @@ describe("message channel", () => {
     expect(near.closed).toEqual([]);
   });
 
-  test("who asks and pings without reading is given no more than one queue of answers", async () => {
+  test("[SYNC-4] who asks and pings without reading is given no more than one queue of answers", async () => {
     const written: number[] = [];
     let reads = false;
     const socket = Object.assign(new EventEmitter(), {
@@ -288,7 +288,7 @@ describe("message channel", () => {
     far.channel.close("done");
   });
 
-  test("a peer that does not read holds up no more than the queue", async () => {
+  test("[SYNC-4] a peer that does not read holds up no more than the queue", async () => {
     using pair = await socketPair();
     pair.far.pause();
     const near = channelOn(pair.near);

@@ -32,7 +32,7 @@ test("a peer that compares again and again at once is answered one comparison af
   expect(most).toBe(1);
 });
 
-test("a peer that compares without end costs no more than an account may, and one that asks now and then is not held up", async () => {
+test("[SYNC-4] a peer that compares without end costs no more than an account may, and one that asks now and then is not held up", async () => {
   const sleepers: (() => void)[] = [];
   let nowMs = 0;
   const timers: Timers = {

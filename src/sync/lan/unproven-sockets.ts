@@ -1,7 +1,7 @@
 import type { TLSSocket } from "node:tls";
 
 /**
- * Connections that have proved nothing yet, at most so many. If there are more, the address that has most of them loses its
+ * Connections that have proved nothing yet, at most so many (SYNC-6). If there are more, the address that has most of them loses its
  * oldest, so an address that opens connections and says nothing pushes out only itself. Connections of one address leave
  * each other the time that a handshake takes: one that comes sooner is turned away, and may come again.
  */

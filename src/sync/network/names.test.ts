@@ -55,7 +55,7 @@ describe("subjects", () => {
     expect(inboxSubject(publicKeyOfSeed(secret(4)))).toMatch(/^svc\.inbox\.[a-z2-7]{26}$/);
   });
 
-  test("an event topic keeps its structure and its wildcards, and none of its words", () => {
+  test("[SYNC-9] an event topic keeps its structure and its wildcards, and none of its words", () => {
     const subject = eventSubject(keys, "ev/process/progress/p1");
     expect(subject).not.toContain("process");
     expect(subject.split(".")).toHaveLength(7);
@@ -77,7 +77,7 @@ describe("messages of a log", () => {
     expect(openLogMessage(deriveChannelKeys(secret(2)).sealKey, "svc.log.0.t.c", sealed)).toBeUndefined();
   });
 
-  test("every truncation and every flipped byte is junk", () => {
+  test("[SYNC-4] every truncation and every flipped byte is junk", () => {
     const sealed = sealLogMessage(keys.sealKey, "s", [utf8ToBytes("one")]);
     for (let length = 0; length < sealed.length; length++) {
       expect(openLogMessage(keys.sealKey, "s", sealed.subarray(0, length))).toBeUndefined();

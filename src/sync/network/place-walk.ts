@@ -19,7 +19,7 @@ interface PlaceWalkDeps {
 }
 
 /**
- * Leads a space from the place where it was read last to the present one. Each place is read to the record that begins the
+ * Leads a space from the place where it was read last to the present one (ACL-7). Each place is read to the record that begins the
  * next: what stands behind that, in either log, counts for nobody. Whoever has a record that a place lacks puts it there, so
  * that those who come later find their way.
  */

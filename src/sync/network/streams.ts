@@ -104,7 +104,7 @@ function sameSetting(wanted: unknown, got: unknown): boolean {
 }
 
 /**
- * Makes the network's streams, leaving those that exist as they are. Idempotent, also when two do it at once. Throws
+ * Makes the network's streams, leaving those that exist as they are (SYNC-10). Idempotent, also when two do it at once. Throws
  * `network.forbidden` when the credentials may not create, or when a stream exists in a shape that cannot be used.
  */
 export async function initNetwork(jsm: JetStreamManager, replicas: number): Promise<InitResult> {

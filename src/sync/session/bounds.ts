@@ -1,6 +1,6 @@
 import { REPLICA_BOUNDS } from "../../space/replica.ts";
 
-/** The most that one message of a session holds, so that neither side has to hold much. */
+/** The most that one message of a session holds, so that neither side has to hold much (SYNC-4). */
 export const SYNC_BOUNDS = {
   /** Writers of a vector in one message: some 600 KB. */
   writers: 4_096,

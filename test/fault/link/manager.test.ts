@@ -68,7 +68,7 @@ describe("LAN link on loopback", () => {
     for (const socket of [...silent, ...raw]) socket.destroy();
   }, 30_000);
 
-  test("a guest key is proved on one link, for one space, from one side: nobody else can use the proof", async () => {
+  test("[SYNC-6] a guest key is proved on one link, for one space, from one side: nobody else can use the proof", async () => {
     const [a, b, c] = [await join([sharedSpace]), await join([sharedSpace]), await join([sharedSpace])];
     await linked(a, b, c);
     const towards = (from: LinkPeer, to: LinkPeer) =>
@@ -85,7 +85,7 @@ describe("LAN link on loopback", () => {
     expect(isProof(towards(b, a), createSigner(randomBytes(32)).publicKey)).toBe(false);
   });
 
-  test("peers find each other by multicast alone, and each knows the other's account and spaces", async () => {
+  test("[SYNC-6] [SYNC-1] peers find each other by multicast alone, and each knows the other's account and spaces", async () => {
     const a = await join([sharedSpace, { spaceId: spaceNamed("only-a"), key: randomBytes(32) }]);
     const b = await join([{ spaceId: spaceNamed("only-b"), key: randomBytes(32) }, sharedSpace]);
     await linked(a, b);
@@ -105,7 +105,7 @@ describe("LAN link on loopback", () => {
     });
   });
 
-  test("five peers end with one link each to each other, however many were dialled", async () => {
+  test("[SYNC-6] five peers end with one link each to each other, however many were dialled", async () => {
     const peers = await Promise.all(Array.from({ length: 5 }, () => join([sharedSpace])));
     await linked(...peers);
     // The polite ones look again, when they would have dialled; whoever comes then is met later than those they dial.
@@ -123,7 +123,7 @@ describe("LAN link on loopback", () => {
       expect(events.filter((event) => event.startsWith("connected")).length).toBeLessThan(11);
   });
 
-  test("two devices of one account meet without a space in common", async () => {
+  test("[SYNC-6] two devices of one account meet without a space in common", async () => {
     const own = randomBytes(32);
     const accountSeed = randomBytes(32);
     const [a, b] = [await join([], { own, accountSeed }), await join([], { own, accountSeed })];
@@ -131,7 +131,7 @@ describe("LAN link on loopback", () => {
     expect(linkOf(a)).toMatchObject({ own: true });
   });
 
-  test("spaces that come and go change what is shared; with nothing left the link ends, and with something it begins", async () => {
+  test("[SYNC-6] spaces that come and go change what is shared; with nothing left the link ends, and with something it begins", async () => {
     const a = await join([]);
     const b = await join([sharedSpace]);
     // Another one meets the second meanwhile, and the first meets nobody.
@@ -158,7 +158,7 @@ describe("LAN link on loopback", () => {
     expect(b.manager.debug().peers).toEqual([{ peerId: a.manager.debug().peerId, spaceIds: [], connected: false }]);
   });
 
-  test("a link that breaks comes back", async () => {
+  test("[SYNC-6] a link that breaks comes back", async () => {
     const [a, b] = [await join([sharedSpace]), await join([sharedSpace])];
     await linked(a, b);
     linkOf(a).close("test");
@@ -166,7 +166,7 @@ describe("LAN link on loopback", () => {
     await linked(a, b);
   });
 
-  test("a peer that restarts as the same device is found again", async () => {
+  test("[SYNC-6] a peer that restarts as the same device is found again", async () => {
     const deviceSeed = randomBytes(32);
     const a = await join([sharedSpace]);
     const b = await join([sharedSpace], { deviceSeed });
@@ -176,7 +176,7 @@ describe("LAN link on loopback", () => {
     await linked(a, await join([sharedSpace], { deviceSeed }));
   });
 
-  test("one's own device key shown by another server is refused and logged once", async () => {
+  test("[SYNC-8] one's own device key shown by another server is refused and logged once", async () => {
     const deviceSeed = randomBytes(32);
     const accountSeed = randomBytes(32);
     const own = randomBytes(32);
@@ -198,7 +198,7 @@ describe("LAN link on loopback", () => {
     }
   });
 
-  test("two that show one device key take turns with a third, whoever dials and whichever id is the lower", async () => {
+  test("[SYNC-8] two that show one device key take turns with a third, whoever dials and whichever id is the lower", async () => {
     const peerIdOf = (seed: Uint8Array) => createDeviceCertificate(seed).peerId;
     const sorted = Array.from({ length: 3 }, () => randomBytes(32)).sort((x, y) =>
       peerIdOf(x) < peerIdOf(y) ? -1 : 1,
@@ -249,7 +249,7 @@ describe("LAN link on loopback", () => {
     return Buffer.concat(seen);
   };
 
-  test("a stranger, dialling or dialled, learns no space, no account, no content", async () => {
+  test("[SYNC-9] a stranger, dialling or dialled, learns no space, no account, no content", async () => {
     const victim = await join([sharedSpace, { spaceId: spaceNamed("bafyreisecretspace"), key: randomBytes(32) }]);
     const member = await join([sharedSpace]);
     await linked(victim, member);
@@ -280,7 +280,7 @@ describe("LAN link on loopback", () => {
     expect(linkOf(victim).peerId).toBe(member.manager.debug().peerId);
   });
 
-  test("what passes between members is not to be read on the wire", async () => {
+  test("[SYNC-9] what passes between members is not to be read on the wire", async () => {
     const a = await join([sharedSpace]);
     await using proxy = await startTcpProxy(a.manager.debug().port, { captureBytes: 1 << 20 });
     const b = createDeviceCertificate(randomBytes(32));
@@ -294,7 +294,7 @@ describe("LAN link on loopback", () => {
     expect(wire.includes(Buffer.from(a.account.publicKey))).toBe(false);
   });
 
-  test("no certificate, another kind of certificate, another protocol, plain text, silence: no link, and members go on", async () => {
+  test("[SYNC-6] no certificate, another kind of certificate, another protocol, plain text, silence: no link, and members go on", async () => {
     const [a, b] = [await join([sharedSpace]), await join([sharedSpace])];
     await linked(a, b);
     const port = a.manager.debug().port;
@@ -328,7 +328,7 @@ describe("LAN link on loopback", () => {
     expect(await linkOf(b).request("echo", utf8ToBytes("x"))).toEqual(utf8ToBytes("x"));
   });
 
-  test("a flood of announcements and of connections does not keep members apart", async () => {
+  test("[SYNC-6] a flood of announcements and of connections does not keep members apart", async () => {
     const a = await join([sharedSpace]);
     const mdns = createMdns({ port: mdnsPort(), interface: "127.0.0.1", bind: "0.0.0.0" });
     for (let i = 0; i < 600; i++) {
@@ -347,14 +347,14 @@ describe("LAN link on loopback", () => {
     expect(a.manager.debug().peers.length).toBe(1);
   }, 90_000);
 
-  test("an address outside the LAN is never dialled, whatever is announced", async () => {
+  test("[SYNC-13] an address outside the LAN is never dialled, whatever is announced", async () => {
     await expect(dialPeer(createDeviceCertificate(randomBytes(32)), "192.0.2.1", 80)).rejects.toThrow("not on the LAN");
     await expect(dialPeer(createDeviceCertificate(randomBytes(32)), "example.org", 80)).rejects.toThrow(
       "not on the LAN",
     );
   });
 
-  test("a port that is taken is told in the state and the log, and stops nothing else", async () => {
+  test("[SYNC-1] a port that is taken is told in the state and the log, and stops nothing else", async () => {
     const a = await join([sharedSpace]);
     const logged: string[] = [];
     const log: Log = { ...silentLog, warn: (message) => void logged.push(message), child: () => log };
@@ -375,7 +375,7 @@ describe("LAN link on loopback", () => {
     expect(logged[0]).toContain("p2p.port");
   });
 
-  test("the frames of a dishonest member end its link only", async () => {
+  test("[SYNC-4] the frames of a dishonest member end its link only", async () => {
     const [a, b] = [await join([sharedSpace]), await join([sharedSpace])];
     await linked(a, b);
     // A member with the right key, and then not the right manners.

@@ -78,14 +78,14 @@ describe("LAN link between processes on one machine", () => {
     mdnsPort: 20_000 + Math.floor(Math.random() * 20_000),
   });
 
-  test("two servers find each other by multicast, sharing no file, environment or data root", async () => {
+  test("[SYNC-6] two servers find each other by multicast, sharing no file, environment or data root", async () => {
     const options = onLoopback();
     const [a, b] = [startPeer(options), startPeer(options)];
     await met(a, b);
     expect(a.heard("connected")?.["spaces"]).toEqual(["space"]);
   });
 
-  test("one that is killed is noticed, and its successor is found", async () => {
+  test("[SYNC-6] one that is killed is noticed, and its successor is found", async () => {
     const options = onLoopback();
     const [a, b] = [startPeer(options), startPeer(options)];
     await met(a, b);
@@ -95,7 +95,7 @@ describe("LAN link between processes on one machine", () => {
     await met(a, c);
   });
 
-  test("one that knows another key stays a stranger", async () => {
+  test("[SYNC-6] one that knows another key stays a stranger", async () => {
     const options = onLoopback();
     const other = { ...options, spaceKey: bytesToHex(randomBytes(32)) };
     const [a, b] = [startPeer(options), startPeer(other)];
@@ -154,7 +154,7 @@ skipGroupUnless(namespacesAllowed, "network namespaces are not permitted here")(
       await met(startIn(names.a, options), startIn(names.b, options));
     }, 60_000);
 
-    test("a cable that is pulled ends the link, and one put back brings it again", async () => {
+    test("[SYNC-6] a cable that is pulled ends the link, and one put back brings it again", async () => {
       wire();
       const options = { spaceKey: bytesToHex(randomBytes(32)), silence: { pingAfterMs: 500, deadAfterMs: 2000 } };
       const [a, b] = [startIn(names.a, options), startIn(names.b, options)];

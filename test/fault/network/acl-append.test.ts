@@ -34,7 +34,7 @@ describeWithNats("ACL records: compare and append", () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  test("of contending appends, those told as appended are in the chain once, and the others are not", async () => {
+  test("[ACL-15] of contending appends, those told as appended are in the chain once, and the others are not", async () => {
     const members = await Promise.all([join(), join(), join()]);
     const appended: string[] = [];
     for (let round = 0; round < 20; round++) {
@@ -52,7 +52,7 @@ describeWithNats("ACL records: compare and append", () => {
     expect(texts(members[0]!.replica.acl).sort()).toEqual(appended.sort());
   });
 
-  test("a conflict leaves the winner's record delivered, so that the loser can build on it", async () => {
+  test("[ACL-15] a conflict leaves the winner's record delivered, so that the loser can build on it", async () => {
     const a = await join();
     const b = await join();
     const results = await Promise.all([a.channel.appendAcl(utf8ToBytes("a")), b.channel.appendAcl(utf8ToBytes("b"))]);
@@ -62,7 +62,7 @@ describeWithNats("ACL records: compare and append", () => {
     expect(await loser.channel.appendAcl(utf8ToBytes("again"))).toMatchObject({ outcome: "appended" });
   });
 
-  test("an append whose acknowledgement is lost with the connection is told as appended, once", async () => {
+  test("[ACL-15] an append whose acknowledgement is lost with the connection is told as appended, once", async () => {
     await using proxy = await startTcpProxy(server.port);
     const a = await join(`nats://127.0.0.1:${proxy.port}`);
     const b = await join();
@@ -76,7 +76,7 @@ describeWithNats("ACL records: compare and append", () => {
     expect(texts(b.replica.acl)).toEqual(["lost"]);
   });
 
-  test("an append that never arrived, while another one did, is told as a conflict", async () => {
+  test("[ACL-15] an append that never arrived, while another one did, is told as a conflict", async () => {
     await using proxy = await startTcpProxy(server.port);
     const a = await join(`nats://127.0.0.1:${proxy.port}`);
     const b = await join();

@@ -45,7 +45,7 @@ describeWithNats("channel over a real nats-server", () => {
     await server[Symbol.asyncDispose]();
   });
 
-  test("what one device writes reaches another, and is confirmed by being read back", async () => {
+  test("[SYNC-3] what one device writes reaches another, and is confirmed by being read back", async () => {
     const a = join();
     const b = join();
     a.replica.write(...items(3));
@@ -134,7 +134,7 @@ describeWithNats("channel over a real nats-server", () => {
     expect(Math.max(...(await stored()).deliveries.values())).toBe(1);
   }, 20_000);
 
-  test("several devices repairing one loss store nothing twice", async () => {
+  test("[SYNC-7] several devices repairing one loss store nothing twice", async () => {
     const a = join();
     const others = [join(), join()];
     // Each holds its own first, so that no two of them would put the same into a message.
@@ -153,7 +153,7 @@ describeWithNats("channel over a real nats-server", () => {
     expect(Math.max(...reader.deliveries.values())).toBe(1);
   });
 
-  test("kill -9 of the server loses nothing that was confirmed", async () => {
+  test("[SYNC-2] kill -9 of the server loses nothing that was confirmed", async () => {
     const a = join();
     const b = join();
     for (let round = 0; round < 3; round++) {
@@ -173,7 +173,7 @@ describeWithNats("channel over a real nats-server", () => {
     expect(Math.max(...reader.deliveries.values())).toBe(1);
   });
 
-  test("a server restored from an old copy, grown past the cursors since, is noticed and repaired", async () => {
+  test("[SYNC-7] a server restored from an old copy, grown past the cursors since, is noticed and repaired", async () => {
     const a = join();
     const b = join();
     a.replica.write(...items(20));
@@ -211,7 +211,7 @@ describeWithNats("channel over a real nats-server", () => {
     expect(Math.max(...(await stored()).deliveries.values())).toBe(1);
   });
 
-  test("a stream made anew under a living connection is noticed", async () => {
+  test("[SYNC-7] a stream made anew under a living connection is noticed", async () => {
     const a = join();
     a.replica.write(...items(10));
     a.channel.wake();
@@ -231,7 +231,7 @@ describeWithNats("channel over a real nats-server", () => {
     expect(sameItems(await stored(), a.replica)).toBe(true);
   });
 
-  test("junk on a subject is skipped and counted", async () => {
+  test("[SYNC-4] junk on a subject is skipped and counted", async () => {
     const keys = deriveChannelKeys(secret);
     const a = join();
     a.replica.write(...items(1));
@@ -252,7 +252,7 @@ describeWithNats("channel over a real nats-server", () => {
     expect(await b.channel.appendAcl(utf8ToBytes("record"))).toMatchObject({ outcome: "appended" });
   });
 
-  test("a forged hint costs a question and changes nothing", async () => {
+  test("[SYNC-4] a forged hint costs a question and changes nothing", async () => {
     const keys = deriveChannelKeys(secret);
     const a = join();
     await until(() => a.channel.state().phase === "live", "a is live");

@@ -28,7 +28,7 @@ describeWithNats("slow: a cluster of three", () => {
     return leader;
   };
 
-  test("losing its leaders by kill -9 loses nothing, stores nothing twice, and resets nobody", async () => {
+  test("[SYNC-3] losing its leaders by kill -9 loses nothing, stores nothing twice, and resets nobody", async () => {
     const secret = randomBytes(32);
     const { stream } = deriveChannelKeys(secret);
     const members = Array.from({ length: 2 }, () => {

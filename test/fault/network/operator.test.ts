@@ -58,7 +58,7 @@ describeWithNats("the documented nats-server configuration", () => {
     tlsDirectory[Symbol.dispose]();
   });
 
-  test("before the streams exist, a client says who has to do what; the operator's init makes them, once", async () => {
+  test("[SYNC-10] before the streams exist, a client says who has to do what; the operator's init makes them, once", async () => {
     const client = open({ key: alice, tlsCa: authority.ca });
     await until(() => client.state().phase === "refused", "refused");
     expect(client.state()).toMatchObject({ code: "network.forbidden" });
@@ -102,7 +102,7 @@ describeWithNats("the documented nats-server configuration", () => {
     expect(b.lastViolation()).toBeUndefined();
   });
 
-  test("clients can neither create, reshape, purge, delete nor read by consumer, nor forge hints", async () => {
+  test("[SYNC-10] clients can neither create, reshape, purge, delete nor read by consumer, nor forge hints", async () => {
     const keys = deriveChannelKeys(randomBytes(32));
     const nc = await connectAs(alice);
     await nc.request(logSubject(keys, "c"), utf8ToBytes("kept"));
@@ -138,7 +138,7 @@ describeWithNats("the documented nats-server configuration", () => {
     await nc.close();
   });
 
-  test("the streams themselves refuse deleting and purging, even the operator's", async () => {
+  test("[SYNC-10] the streams themselves refuse deleting and purging, even the operator's", async () => {
     const nc = await connect({
       servers: `127.0.0.1:${server.port}`,
       user: "operator",
@@ -157,7 +157,7 @@ describeWithNats("the documented nats-server configuration", () => {
     await nc.close();
   });
 
-  test("an account that is not admitted is refused, and told its key", async () => {
+  test("[SYNC-10] an account that is not admitted is refused, and told its key", async () => {
     const stranger = createNetworkKey(randomBytes(32));
     const store = open({ key: stranger, tlsCa: authority.ca });
     await until(() => store.state().phase === "refused", "refused");
@@ -173,7 +173,7 @@ describeWithNats("the documented nats-server configuration", () => {
     }
   });
 
-  test("nobody there: network.unavailable", async () => {
+  test("[SYNC-10] nobody there: network.unavailable", async () => {
     const store = open({ key: alice }, "nats://127.0.0.1:1");
     await until(() => store.state().phase === "offline", "offline");
     await expect(store.init()).rejects.toMatchObject({ code: "network.unavailable" });

@@ -12,7 +12,7 @@ import { until } from "../../support/server/client.ts";
 import { createReplica, openReplica, openStore } from "../../support/worlds/network-replica.ts";
 
 describeWithNats("what the operator has", () => {
-  test("neither the wire nor the store holds content, ids or keys, in any usual form", async () => {
+  test("[SYNC-9] neither the wire nor the store holds content, ids or keys, in any usual form", async () => {
     await using server = await startNats();
     await using proxy = await startTcpProxy(server.port, { captureBytes: 64 << 20 });
     const secret = randomBytes(32);

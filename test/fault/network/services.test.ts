@@ -62,7 +62,7 @@ describeWithNats("inboxes, events, chunks and reads over a real nats-server", ()
     return { inbox, got, at };
   };
 
-  test("an inbox takes from anyone, delivers in order, and resumes at its cursor", async () => {
+  test("[SYNC-12] an inbox takes from anyone, delivers in order, and resumes at its cursor", async () => {
     const sender = await online();
     const receiver = await online();
     const account = publicKeyOfSeed(randomBytes(32));
@@ -82,7 +82,7 @@ describeWithNats("inboxes, events, chunks and reads over a real nats-server", ()
     expect(other.got).toEqual([]);
   });
 
-  test("an inbox message over the stream's limit is refused", async () => {
+  test("[SYNC-12] an inbox message over the stream's limit is refused", async () => {
     const sender = await online();
     const message = new Uint8Array((64 << 10) + 1);
     await expect(sender.sendToInbox(publicKeyOfSeed(randomBytes(32)), message)).rejects.toMatchObject({

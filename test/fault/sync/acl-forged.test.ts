@@ -251,7 +251,7 @@ describe("forged records at a server's sync port", () => {
     );
   }
 
-  rule("[ACL-2] after all that, the same links bring honest records, and each refusal was told once", async () => {
+  rule("[SYNC-4] after all that, the same links bring honest records, and each refusal was told once", async () => {
     const stage = stages.get(true)!;
     const { world } = stage.cast;
     world.act(owner, (context) => addAccounts(context, [{ identity: createAccount().id, permission: "reader" }]));

@@ -6,14 +6,22 @@ import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { type JsonObject, until } from "../../support/server/client.ts";
-import { joinOpen, setName, spacesOf, startDevice, statusOf, untilSame } from "../../support/server/devices.ts";
+import {
+  type Device,
+  joinOpen,
+  setName,
+  spacesOf,
+  startDevice,
+  statusOf,
+  untilSame,
+} from "../../support/server/devices.ts";
 import { createObject, createSpace, createType } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 90_000;
 
 describe("two devices of an account on a LAN", () => {
   rule(
-    "[SYNC-3] a second device brings everything back, edits pass both ways, and the states are true",
+    "[SYNC-3] [SYNC-1] [SYNC-17] a second device brings everything back, edits pass both ways, and the states are true",
     async () => {
       await using first = await startDevice({ lan: true });
       const space = await createSpace(first.server.client);
@@ -68,7 +76,7 @@ describe("two devices of an account on a LAN", () => {
   );
 
   rule(
-    "[SPACE-7] a space ended on one device ends on the other; accounts that share nothing do not meet",
+    "[SPACE-2] [SPACE-4] [SYNC-6] what is ended or answered on one device is so on the other; accounts that share nothing do not meet",
     async () => {
       await using first = await startDevice({ lan: true });
       await using stranger = await startDevice({ lan: true });
@@ -79,6 +87,24 @@ describe("two devices of an account on a LAN", () => {
       const seen = await stranger.server.client.get<{ peers: { spaceIds: string[] }[] }>("/v1/debug/p2p");
       expect(seen.peers.flatMap(({ spaceIds }) => spaceIds)).toEqual([]);
 
+      // What somebody asked is on this device alone; the answer is on both.
+      const pending = async ({ server }: Device) =>
+        server.client.get<{ id: string }[]>("/v1/spaces?status=one_to_one_pending");
+      await first.server.client.post(
+        "/v1/spaces/one-to-one/register-incoming",
+        { peerIdentity: stranger.accountId },
+        204,
+      );
+      const [asked] = await pending(first);
+      expect(await pending(second)).toEqual([]);
+      await first.server.client.post(`/v1/spaces/${asked!.id}/one-to-one/decline`, {}, 204);
+      const answerAtSecond = async () => (await second.server.client.request("GET", `/v1/spaces/${asked!.id}`)).json;
+      await until(
+        async () => ((await answerAtSecond()) as { status?: string }).status === "one_to_one_declined",
+        "the answer at the other device",
+        20_000,
+      );
+
       await second.server.client.request("DELETE", `/v1/spaces/${space.id}`);
       await until(async () => (await spacesOf(first)).length === 0, "its end", 20_000);
       const reply = await first.server.client.request("GET", `/v1/spaces/${space.id}/sync-status`);
@@ -88,7 +114,7 @@ describe("two devices of an account on a LAN", () => {
   );
 
   rule(
-    "[SPACE-7] a space that is removed in the middle of a round leaves it quietly, and leaves nothing behind",
+    "[SPACE-2] a space that is removed in the middle of a round leaves it quietly, and leaves nothing behind",
     async () => {
       await using first = await startDevice({ lan: true });
       await using second = await startDevice({ lan: true, mnemonic: first.mnemonic });

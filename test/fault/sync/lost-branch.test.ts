@@ -20,7 +20,7 @@ const WAIT_MS = 30_000;
 const FORKS = 2;
 const OPEN = { mode: "open", permission: "writer" };
 
-describeWithNats("a ACL log that its owner's devices forked", () => {
+describeWithNats("an ACL log that its owner's devices forked", () => {
   rule(
     "[ACL-11] what a member wrote on the branch that lost reaches everybody, though it comes later and over the network alone",
     async () => {

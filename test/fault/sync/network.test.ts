@@ -25,7 +25,7 @@ const untilHeld = (device: Device, spaceId: string): Promise<void> =>
 
 describeWithNats("devices of an account on a network", () => {
   rule(
-    "[SYNC-3] what one device left there restores another that never meets it, and edits pass both ways",
+    "[SYNC-3] [SYNC-16] what one device left there restores another that never meets it, and edits pass both ways",
     async () => {
       await using nats = await startNats();
       await using first = await startDevice({ network: nats.url });

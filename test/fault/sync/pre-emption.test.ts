@@ -75,7 +75,7 @@ describeWithNats("messages about spaces that are another's", () => {
   );
 
   rule(
-    "[SPACE-4] hundreds of throwaway requests fill no list for good: a later genuine one is shown",
+    "[SPACE-4] [SPACE-5] hundreds of throwaway requests fill no list for good: a later genuine one is shown",
     async () => {
       await using nats = await startNats();
       await using one = await startDevice({ network: nats.url });

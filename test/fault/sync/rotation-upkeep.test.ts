@@ -44,7 +44,7 @@ describeWithNats("a space of many epochs", () => {
   );
 
   rule(
-    "[ACL-7] a network that lost everything is filled again, so that also who was away since an older epoch finds the rest",
+    "[ACL-7] [SYNC-7] a network that lost everything is filled again, so that also who was away since an older epoch finds the rest",
     async () => {
       await using nats = await startNats();
       using awayRoot = scratchDir("svc-away");

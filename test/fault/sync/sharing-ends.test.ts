@@ -56,7 +56,7 @@ describe("a space that is over for an account", () => {
   );
 
   rule(
-    "[SPACE-7] end, and contacts go, with a space that is deleted or left while nobody else is there to hear of it",
+    "[SPACE-7] [ACL-20] end, and contacts go, with a space that is deleted or left while nobody else is there to hear of it",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using member = await startDevice({ lan: true });

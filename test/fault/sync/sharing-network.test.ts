@@ -24,7 +24,7 @@ const OPEN = { mode: "open", permission: "writer" };
 
 describeWithNats("two accounts on a network", () => {
   rule(
-    "[ACL-3] invite, request, accept, data, removal over the network; a revoked invite is invite.invalid",
+    "[ACL-3] [ACL-16] invite, request, accept, data, removal over the network; a revoked invite is invite.invalid",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });

@@ -118,7 +118,7 @@ describeWithNats("people on a network", () => {
   );
 
   rule(
-    "[ACL-3] second devices of both sides see the invite, the request and the membership, and may end it",
+    "[ACL-16] [ACL-17] second devices of both sides see the invite, the request and the membership, and may end it",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });
@@ -224,7 +224,7 @@ describeWithNats("people on a network", () => {
   );
 
   rule(
-    "[ACL-2] a guest may manage nothing; after the key was revoked another one lets it in again",
+    "[ACL-2] [SPACE-2] a guest may manage nothing; after the key was revoked another one lets it in again",
     async () => {
       await using nats = await startNats();
       await using owner = await startDevice({ network: nats.url });

@@ -94,7 +94,7 @@ describeWithNats("the status while the network does not serve", () => {
   );
 
   rule(
-    "[SYNC-2] an ACL record that the network refuses keeps the space from being synced, however often it is asked",
+    "[SYNC-2] [SYNC-17] an ACL record that the network refuses keeps the space from being synced, however often it is asked",
     async () => {
       const account = await knownAccount();
       await using nats = await startNats({

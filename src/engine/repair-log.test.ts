@@ -1,0 +1,32 @@
+import { expect, test } from "bun:test";
+import type { SpaceId } from "../base/ids.ts";
+import { silentLog } from "../base/log.ts";
+import { createRepairLog } from "./repair-log.ts";
+
+test("[STORE-10] the latest hundred cases of a space are shown, newest first, with how many there were, after a restart too", () => {
+  const stored = new Map<string, string>();
+  const account = {
+    repairs: (spaceId: string) => stored.get(spaceId),
+    setRepairs: (spaceId: string, text: string) => void stored.set(spaceId, text),
+  };
+  let nowMs = Date.parse("2026-01-31T09:30:00.000Z");
+  const open = () => createRepairLog({ account, clock: { nowMs: () => nowMs++ }, log: silentLog });
+  const [space, other] = ["space" as SpaceId, "other" as SpaceId];
+  const first = open();
+  for (let n = 0; n < 70; n++) first.note(space, "a record was damaged", { recordId: `r${n}`, id: Uint8Array.of(n) });
+  first.note(other, "links were damaged", { table: "links" });
+  first.close();
+  const second = open();
+  for (let n = 70; n < 150; n++) second.note(space, "a record was damaged", { recordId: `r${n}` });
+  second.close();
+
+  const { count, latest } = open().of(space);
+  expect([count, latest.length]).toEqual([150, 100]);
+  expect(latest.map(({ facts }) => facts["recordId"])).toEqual(Array.from({ length: 100 }, (_, at) => `r${149 - at}`));
+  expect(latest.at(-1)).toEqual({
+    at: "2026-01-31T09:30:00.050Z",
+    what: "a record was damaged",
+    facts: { recordId: "r50", id: '"32"' },
+  });
+  expect(open().of(other)).toMatchObject({ count: 1, latest: [{ facts: { table: "links" } }] });
+});
