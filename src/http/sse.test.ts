@@ -209,7 +209,7 @@ test("[LIVE-1] a client that leaves ends the subscription, once", async () => {
   expect([stopCount(), streams.size]).toEqual([1, 0]);
 });
 
-test("[SRV-4] shutdown ends every stream with server_shutdown and admits no more", async () => {
+test("[SRV-4] [API-10] shutdown ends every stream with server_shutdown and admits no more", async () => {
   const { url, streams } = serve(() => driven().source);
   const open1 = await open(url);
   const open2 = await open(url);

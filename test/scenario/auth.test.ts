@@ -181,7 +181,7 @@ describe("bodies", () => {
     ["index without mnemonic, even 0", { index: 0 }],
     ["a negative index", { mnemonic: ZERO_MNEMONIC, index: -1 }],
   ] as const) {
-    rule(`[API-1] ${what} is 400`, async () => {
+    rule(`[ACC-3] ${what} is 400`, async () => {
       await using server = await bareServer();
       await server.client.fails("POST", "/v1/auth", body, 400, "request.invalid_field");
       expect(findWallets(server.dataDir)).toEqual([]);

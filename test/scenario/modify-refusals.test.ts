@@ -25,7 +25,7 @@ describe("refusals of the whole change", () => {
     "_x.y",
   ];
   for (const path of BAD_PATHS) {
-    rule(`[DATA-1] the path ${JSON.stringify(path)} refuses the whole change: 400 dataset.validation`, async () => {
+    rule(`[DATA-2] the path ${JSON.stringify(path)} refuses the whole change: 400 dataset.validation`, async () => {
       const id = await world.record({ n: 1 });
       const records = [
         { id, ops: [op("$set", "n", 2)] },
@@ -136,7 +136,7 @@ describe("refusals of the whole change", () => {
         code: "dataset.unknown",
       },
       {
-        title: "[API-6] an unknown object",
+        title: "[API-19] an unknown object",
         method: "POST",
         path: "{S}/modify",
         body: { objectId: "bafyunknown", dataset: "{dataset}", records: [{ id: "a", upsert: true, ops: [] }] },

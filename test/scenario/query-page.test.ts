@@ -242,7 +242,7 @@ describe("bodies", () => {
         match: { records: [] },
       },
       {
-        title: "[API-6] an unknown object is 404",
+        title: "[API-19] an unknown object is 404",
         method: "POST",
         path: "{S}/query",
         body: { objectId: "bafyunknown", dataset: "{dataset}" },

@@ -151,7 +151,7 @@ describe("members", () => {
       code: "request.schema",
     },
     {
-      title: "[API-6] declining who has not asked is identity.not_found",
+      title: "[API-19] declining who has not asked is identity.not_found",
       method: "POST",
       path: "{S}/acl/decline",
       body: { identity: "{otherId}" },
@@ -159,7 +159,7 @@ describe("members", () => {
       code: "identity.not_found",
     },
     {
-      title: "[API-6] the permission of no member is identity.not_found",
+      title: "[API-19] the permission of no member is identity.not_found",
       method: "POST",
       path: "{S}/acl/permissions",
       body: { changes: [{ identity: "{otherId}", permission: "reader" }] },

@@ -66,32 +66,39 @@ describe("sync status of a server that is alone", () => {
     expect(await client.get<unknown>(`${path}/${NOWHERE}`)).toMatchObject({ state: "unknown", lastSyncAt: null });
   });
 
-  rule("[SYNC-1] faults: the space resolution errors, id faults, and what is not offered", async () => {
-    const { client } = shared;
-    const space = await createSpace(client);
-    const { id: gone } = await createSpace(client);
-    await client.del(`/v1/spaces/${gone}`);
-    const other = await startServer({});
-    const identity = (await other.client.get<{ id: string }>("/v1/account")).id;
-    await other[Symbol.asyncDispose]();
-    await client.post("/v1/spaces/one-to-one/register-incoming", { peerIdentity: identity }, 204);
-    const [pending] = await client.get<{ id: string }[]>("/v1/spaces?status=one_to_one_pending");
-    const faults = [
-      [NOWHERE, 404, "space.not_found"],
-      [gone, 409, "space.deleted"],
-      [pending!.id, 409, "space.not_accepted"],
-    ] as const;
-    for (const [id, status, code] of faults) {
-      const base = `/v1/spaces/${id}`;
-      for (const path of ["sync-status", `sync-status/objects/${NOWHERE}`, `sync-status/objects/${NOWHERE}/subscribe`])
-        await client.fails("GET", `${base}/${path}`, undefined, status, code);
-      await client.fails("POST", `${base}/sync`, {}, status, code);
-    }
-    const base = `/v1/spaces/${space.id}/sync-status`;
-    await client.fails("GET", `${base}/objects/undefined`, undefined, 400, "object.id_required");
-    await client.fails("GET", `${base}/objects/null/subscribe`, undefined, 400, "object.id_required");
-    await client.fails("GET", `${base}/peers`, undefined, 501, "sdk.not_implemented");
-  });
+  rule(
+    "[SYNC-1] [API-11] [API-19] faults: the space resolution errors, id faults, and what is not offered",
+    async () => {
+      const { client } = shared;
+      const space = await createSpace(client);
+      const { id: gone } = await createSpace(client);
+      await client.del(`/v1/spaces/${gone}`);
+      const other = await startServer({});
+      const identity = (await other.client.get<{ id: string }>("/v1/account")).id;
+      await other[Symbol.asyncDispose]();
+      await client.post("/v1/spaces/one-to-one/register-incoming", { peerIdentity: identity }, 204);
+      const [pending] = await client.get<{ id: string }[]>("/v1/spaces?status=one_to_one_pending");
+      const faults = [
+        [NOWHERE, 404, "space.not_found"],
+        [gone, 409, "space.deleted"],
+        [pending!.id, 409, "space.not_accepted"],
+      ] as const;
+      for (const [id, status, code] of faults) {
+        const base = `/v1/spaces/${id}`;
+        for (const path of [
+          "sync-status",
+          `sync-status/objects/${NOWHERE}`,
+          `sync-status/objects/${NOWHERE}/subscribe`,
+        ])
+          await client.fails("GET", `${base}/${path}`, undefined, status, code);
+        await client.fails("POST", `${base}/sync`, {}, status, code);
+      }
+      const base = `/v1/spaces/${space.id}/sync-status`;
+      await client.fails("GET", `${base}/objects/undefined`, undefined, 400, "object.id_required");
+      await client.fails("GET", `${base}/objects/null/subscribe`, undefined, 400, "object.id_required");
+      await client.fails("GET", `${base}/peers`, undefined, 501, "sdk.not_implemented");
+    },
+  );
 
   rule(
     "[SYNC-1] without an account the streams are auth.required; a stopping server ends them with closed",

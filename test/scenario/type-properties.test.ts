@@ -126,7 +126,7 @@ describe("properties", () => {
       code: "type.registered",
     },
     {
-      title: "[API-6] properties of an unknown type",
+      title: "[API-19] properties of an unknown type",
       method: "GET",
       path: "{S}/types/nope/properties",
       status: 404,

@@ -93,14 +93,14 @@ describe("types", () => {
       details: { fields: ["properties"] },
     },
     {
-      title: "[API-6] an unknown type in the path is 404",
+      title: "[API-19] an unknown type in the path is 404",
       method: "GET",
       path: "{S}/types/nope",
       status: 404,
       code: "type.not_found",
     },
     {
-      title: "[API-6] deleting a type is 501",
+      title: "[API-19] deleting a type is 501",
       method: "DELETE",
       path: "{T}",
       status: 501,

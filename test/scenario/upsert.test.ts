@@ -333,7 +333,7 @@ describe("upsert", () => {
         code: "request.schema",
       },
       {
-        title: "[API-6] upsert to an unknown object",
+        title: "[API-19] upsert to an unknown object",
         method: "POST",
         path: "{S}/upsert",
         body: { objectId: "bafyunknown", dataset: "{dataset}", records: [{ id: "a", fields: { n: 1 } }] },
