@@ -276,7 +276,7 @@ describe("records under declared rules", () => {
     expect(await items.find("one")).toMatchObject({ here: 5 });
   });
 
-  rule("[QUERY-1] a declared datetime of a dataset, nested or not, is compared with a $date only", async () => {
+  rule("[QUERY-6] a declared datetime of a dataset, nested or not, is compared with a $date only", async () => {
     const items = await type.declare({
       fields: [
         { key: "d", kind: "datetime", mutableBy: "any" },

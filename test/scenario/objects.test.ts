@@ -216,7 +216,7 @@ describe("create", () => {
 });
 
 describe("query", () => {
-  rule("[QUERY-7] filter over svc.name and nav, sort, page, totals", async () => {
+  rule("[QUERY-4] filter over svc.name and nav, sort, page, totals", async () => {
     const fresh = await createSpace(shared.client);
     for (const name of ["pear", "apple", "fig", "kiwi"]) {
       await createObject(shared.client, fresh.id, { initialProperties: { svc: { name } } });
@@ -257,7 +257,7 @@ describe("query", () => {
       status: 200,
     },
     {
-      title: "[QUERY-7] an unknown id is an empty page, never a 404",
+      title: "[QUERY-5] an unknown id is an empty page, never a 404",
       method: "POST",
       path: "{S}/objects/query",
       body: { filter: { id: "bafyunknown" } },

@@ -134,7 +134,7 @@ describe("values", () => {
     expect((await shared.client.post<Page>(`${S()}/objects/query`, body)).records).toHaveLength(2);
   });
 
-  rule("[QUERY-1] a declared datetime is compared with a $date only; the message says how", async () => {
+  rule("[QUERY-6] a declared datetime is compared with a $date only; the message says how", async () => {
     const prop = await add({ name: "Due", kind: "datetime" });
     const nested = await add({
       name: "Log",

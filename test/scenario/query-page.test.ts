@@ -81,7 +81,7 @@ describe("sort", () => {
     expect(ids(page)).toEqual(sorted.map((row) => row.id));
   });
 
-  rule("[QUERY-3] without a sort the order is stable from call to call", async () => {
+  rule("[QUERY-4] without a sort the order is stable from call to call", async () => {
     expect(ids(await items.query({}))).toEqual(ids(await items.query({})));
   });
 
@@ -116,7 +116,7 @@ describe("paging", () => {
     expect(new Set(seen).size).toBe(25);
   });
 
-  rule("[QUERY-4] limit absent, 0 or negative is unlimited; offset at most 0 is ignored", async () => {
+  rule("[QUERY-4] [API-18] limit absent, 0 or negative is unlimited; offset at most 0 is ignored", async () => {
     for (const body of [{}, { limit: 0 }, { limit: -4 }, { offset: 0 }, { offset: -3 }]) {
       expect((await items.query(body)).records).toHaveLength(25);
     }

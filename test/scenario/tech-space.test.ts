@@ -83,6 +83,15 @@ describe("spaces collection", () => {
       code: "request.invalid_field",
       details: { field: "objectId" },
     },
+    ...["objectId", "dataset"].map((field) => ({
+      title: `[QUERY-7] on devices ${field} is request.invalid_field`,
+      method: "POST",
+      path: "/v1/devices/query",
+      body: { [field]: "devices" },
+      status: 400,
+      code: "request.invalid_field",
+      details: { field },
+    })),
     {
       title: "[API-1] mailboxCapacity belongs to subscribe alone",
       method: "POST",
