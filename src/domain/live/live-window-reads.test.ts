@@ -140,7 +140,7 @@ test("[QUERY-4] [LIVE-2] a total that takes too long to count is counted aside, 
   expect(watcher.ids()).toEqual(["r0002", "r0004"]);
 });
 
-test("a window that fails ends for its subscribers; the write and the other windows are not concerned", async () => {
+test("[LIVE-1] a window that fails ends for its subscribers; the write and the other windows are not concerned", async () => {
   const space = await withRecords(3);
   const healthy = await watch(space, {});
   const failing = await watch(space, { sort: ["n"], limit: 1 });
