@@ -85,7 +85,7 @@ describe("sort", () => {
     expect(ids(await items.query({}))).toEqual(ids(await items.query({})));
   });
 
-  rule("[QUERY-3] -_ver.id is newest first", async () => {
+  rule("[DATA-8] -_ver.id is newest first", async () => {
     const fresh = await createCollection(shared.client, items.spaceId);
     for (const id of ["first", "third", "second"]) await fresh.modify([setFields(id, { n: 1 })]);
     await fresh.modify([setFields("first", { n: 2 })]); // an edit never moves the creation version
