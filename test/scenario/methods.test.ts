@@ -14,6 +14,15 @@ const listOf = (header: string | null): string[] =>
     .filter((name) => name !== "");
 
 describe("methods", () => {
+  rule("[API-2] OPTIONS of every documented path names the methods that it has", async () => {
+    const { operations } = await loadDocument(shared.client);
+    for (const { path, method } of operations) {
+      const reply = await shared.client.request("OPTIONS", fillPath(path, {}, "x"));
+      expect([path, reply.status, reply.text]).toEqual([path, 204, ""]);
+      expect([path, listOf(reply.headers.get("allow")).includes(method)]).toEqual([path, true]);
+    }
+  });
+
   rule("[API-2] every method that a documented path lacks is 405 with Allow naming those it has", async () => {
     const { operations } = await loadDocument(shared.client);
     const wrong: string[] = [];

@@ -10,6 +10,7 @@ const world = useItems();
 describe("records", () => {
   rule("[DATA-1] upsert true on an absent id creates", async () => {
     const result = await world.items.modify([setFields("fresh", { n: 1 })]);
+    expect(Object.keys(result).sort()).toEqual(["changeId", "recordIds", "versionId"]);
     expect(result.recordIds).toEqual(["fresh"]);
     expect(result.versionId).toBe(result.changeId);
     expect(result.changeId).not.toBe("");

@@ -39,7 +39,7 @@ describe("properties", () => {
     expect(properties.map((entry) => entry.id)).toEqual([made.id]);
   });
 
-  rule("[TYPE-2] values are keyed by propId, set and removed with set/:typeId", async () => {
+  rule("[TYPE-7] values are keyed by propId, set and removed with set/:typeId", async () => {
     const prop = await addProperty({ name: "Rating", kind: "number" });
     const object = await createObject(shared.client, space.id, { types: [type.typeId] });
     const path = `/v1/spaces/${space.id}/properties/${object.id}`;
@@ -52,7 +52,7 @@ describe("properties", () => {
     expect((record[type.typeId] ?? {}) as JsonObject).not.toHaveProperty(prop.id);
   });
 
-  rule("[TYPE-2] a local property is stored without a change: changeId is empty, modifiedAt stays", async () => {
+  rule("[TYPE-7] a local property is stored without a change: changeId is empty, modifiedAt stays", async () => {
     const prop = await addProperty({ name: "Seen here", kind: "boolean", scope: "local" });
     const object = await createObject(shared.client, space.id, { types: [type.typeId] });
     const path = `/v1/spaces/${space.id}/properties/${object.id}`;
@@ -64,7 +64,7 @@ describe("properties", () => {
     expect(after.record["modifiedAt"]).toEqual(before.record["modifiedAt"]!);
   });
 
-  rule("[TYPE-2] a kind that does not fit, an unknown property and an unknown type in the path", async () => {
+  rule("[TYPE-7] [API-19] a kind that does not fit, an unknown property and an unknown type in the path", async () => {
     const prop = await addProperty({ name: "Count", kind: "number" });
     const object = await createObject(shared.client, space.id, { types: [type.typeId] });
     const path = `/v1/spaces/${space.id}/properties/${object.id}/set`;
@@ -81,7 +81,7 @@ describe("properties", () => {
     await client.fails("POST", `${path}/${unbound.typeId}`, { patch: { [foreign.id]: 1 } }, 400, "dataset.validation");
   });
 
-  rule("[TYPE-2] properties of mixed scopes in one patch are request.invalid_field", async () => {
+  rule("[TYPE-7] properties of mixed scopes in one patch are request.invalid_field", async () => {
     const [synced, local] = [
       await addProperty({ name: "S", kind: "number" }),
       await addProperty({ name: "L", kind: "number", scope: "local" }),
@@ -109,7 +109,7 @@ describe("properties", () => {
       code: "request.schema",
     },
     {
-      title: "[TYPE-2] a name is required",
+      title: "[API-1] a name is required",
       method: "POST",
       path: "{T}/properties",
       body: { kind: "string" },

@@ -84,7 +84,7 @@ describe("types", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[TYPE-1] properties is no key of a type create",
+      title: "[API-1] properties is no key of a type create",
       method: "POST",
       path: "{S}/types",
       body: { xKey: "x1", properties: [] },
@@ -165,7 +165,7 @@ describe("types", () => {
 });
 
 describe("dataset declarations", () => {
-  rule("[TYPE-3] 201 {datasetDefId}; read back with defaults; listed with a schema and its type", async () => {
+  rule("[TYPE-3] [TYPE-4] 201 {datasetDefId}; read back with defaults; listed with a schema and its type", async () => {
     const fresh = await createType(shared.client, space.id);
     const name = uniqueName("things");
     const { datasetDefId } = await shared.client.post<{ datasetDefId: string }>(
@@ -224,7 +224,7 @@ describe("dataset declarations", () => {
       code: "request.invalid_field",
     })),
     {
-      title: "[TYPE-3] name is required",
+      title: "[API-1] name is required",
       method: "POST",
       path: "{T}/datasets",
       body: { fields: [] },
