@@ -144,6 +144,16 @@ describe("paging", () => {
     }
   });
 
+  rule("[API-18] a reply of more than 256 Ki characters comes without its length, a shorter one with it", async () => {
+    const large = await createCollection(shared.client, items.spaceId);
+    const fields = { s: "é".repeat(100_000) };
+    await large.upsert(["a", "b", "c"].map((id) => ({ id, fields })));
+    const ask = (on: Collection) => shared.client.request("POST", `${on.path}/query`, { body: { ...on.target } });
+    const [long, short] = [await ask(large), await ask(items)];
+    expect([long, short].map(({ headers }) => headers.get("content-length") === null)).toEqual([true, false]);
+    expect((long.json as unknown as { records: JsonObject[] }).records).toMatchObject([fields, fields, fields]);
+  });
+
   rule("[QUERY-4] a very large limit and offset are fine", async () => {
     expect((await items.query({ limit: 2_000_000_000 })).records).toHaveLength(25);
     expect((await items.query({ offset: 2_000_000_000 })).records).toEqual([]);

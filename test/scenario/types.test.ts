@@ -84,6 +84,14 @@ describe("types", () => {
       code: "request.invalid_field",
     },
     {
+      title: "[TYPE-1] an xKey of 129 characters is request.invalid_field",
+      method: "POST",
+      path: "{S}/types",
+      body: { xKey: "x".repeat(129) },
+      status: 400,
+      code: "request.invalid_field",
+    },
+    {
       title: "[API-1] properties is no key of a type create",
       method: "POST",
       path: "{S}/types",
