@@ -27,7 +27,7 @@ interface AccountReply {
 const bareServer = () => startServer({ account: false });
 
 describe("generate", () => {
-  rule("[ACC-3] an empty body generates an account and returns its mnemonic once", async () => {
+  rule("[ACC-3] [ACC-7] an empty body generates an account and returns its mnemonic once", async () => {
     await using server = await bareServer();
     const made = await server.client.post<AuthReply>("/v1/auth", {});
     expect(made.created).toBe(true);
