@@ -1,7 +1,7 @@
 /** Properties of types, and values of them on objects. */
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
-import type { JsonObject, SpaceInfo, WriteResult } from "../support/server/client.ts";
+import { type JsonObject, type SpaceInfo, untilAfter, type WriteResult } from "../support/server/client.ts";
 import { type CreatedType, createObject, createSpace, createType } from "../support/server/fixtures.ts";
 import { runScenarios } from "../support/server/scenario.ts";
 
@@ -52,17 +52,25 @@ describe("properties", () => {
     expect((record[type.typeId] ?? {}) as JsonObject).not.toHaveProperty(prop.id);
   });
 
-  rule("[TYPE-7] a local property is stored without a change: changeId is empty, modifiedAt stays", async () => {
-    const prop = await addProperty({ name: "Seen here", kind: "boolean", scope: "local" });
-    const object = await createObject(shared.client, space.id, { types: [type.typeId] });
-    const path = `/v1/spaces/${space.id}/properties/${object.id}`;
-    const before = await shared.client.get<{ record: JsonObject }>(path);
-    const result = await shared.client.post<WriteResult>(`${path}/set/${type.typeId}`, { patch: { [prop.id]: true } });
-    expect(result.changeId).toBe("");
-    const after = await shared.client.get<{ record: JsonObject }>(path);
-    expect(after.record[type.typeId]).toMatchObject({ [prop.id]: true });
-    expect(after.record["modifiedAt"]).toEqual(before.record["modifiedAt"]!);
-  });
+  rule(
+    "[TYPE-7] a local property is stored without a change: changeId is empty; neither it nor the account's own moves modifiedAt",
+    async () => {
+      const prop = await addProperty({ name: "Seen here", kind: "boolean", scope: "local" });
+      const object = await createObject(shared.client, space.id, { types: [type.typeId] });
+      const path = `/v1/spaces/${space.id}/properties/${object.id}`;
+      const before = await shared.client.get<{ record: JsonObject }>(path);
+      await untilAfter(before.record["modifiedAt"]!);
+      const result = await shared.client.post<WriteResult>(`${path}/set/${type.typeId}`, {
+        patch: { [prop.id]: true },
+      });
+      expect(result.changeId).toBe("");
+      const own = await addProperty({ name: "Mine", kind: "boolean", scope: "account" });
+      await shared.client.post<WriteResult>(`${path}/set/${type.typeId}`, { patch: { [own.id]: true } });
+      const after = await shared.client.get<{ record: JsonObject }>(path);
+      expect(after.record[type.typeId]).toMatchObject({ [prop.id]: true, [own.id]: true });
+      expect(after.record["modifiedAt"]).toEqual(before.record["modifiedAt"]!);
+    },
+  );
 
   rule("[TYPE-7] [API-19] a kind that does not fit, an unknown property and an unknown type in the path", async () => {
     const prop = await addProperty({ name: "Count", kind: "number" });
