@@ -27,8 +27,8 @@ describe("[CLI-2] words that mean nothing are refused with what was probably mea
   });
 });
 
-describe("[SRV-8] --version, -v and help", () => {
-  test.each(["--version", "-v"])("svc %s is svc version", async (flag) => {
+describe("--version, -v and help", () => {
+  test.each(["--version", "-v"])("[SRV-8] svc %s is svc version", async (flag) => {
     expect(await runCli([flag])).toEqual(await runCli(["version"]));
     expect((await runCli([flag])).stdout).toMatch(/svc v\d+\.\d+\.\d+/);
   });

@@ -111,7 +111,7 @@ describe("errors go to stderr and set the exit code", () => {
     });
   });
 
-  test("a timeout says so, exit 3", async () => {
+  test("[SRV-7] a timeout says so, exit 3", async () => {
     answer = () => new Promise(() => undefined);
     expect(await cli("status --timeout 50ms")).toEqual({
       exitCode: 3,

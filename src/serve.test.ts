@@ -62,7 +62,7 @@ const refusal = async (options: Partial<CreateServerOptions> & { root?: string }
   return (thrown as Error).message;
 };
 
-test("[SRV-3] unauthorized start, POST /v1/auth boots in place, stop closes the engine and the lock", async () => {
+test("[ACC-3] [SRV-3] [SRV-2] unauthorized start, POST /v1/auth boots in place, stop closes the engine and the lock", async () => {
   const { server, root, call } = await start();
   expect(statSync(root).mode & 0o777).toBe(0o700);
   expect((await call("/v1/health")).json()).toMatchObject({ account: "", bootstrapping: false });
@@ -82,7 +82,7 @@ test("[SRV-3] unauthorized start, POST /v1/auth boots in place, stop closes the 
   expect(existsSync(pidFile)).toBe(false);
 });
 
-test("[SRV-3] an account that resolves is booted before the listener binds; a failing boot refuses the start", async () => {
+test("[SRV-15] an account that resolves is booted before the listener binds; a failing boot refuses the start", async () => {
   const root = freshRoot();
   await initAccount({ dataDir: root, env: { HOME: base } });
   const { server, call } = await start({ root });
@@ -95,7 +95,7 @@ test("[SRV-3] an account that resolves is booted before the listener binds; a fa
   expect(await refusal({ root, bootEngine: broken })).toBe("the engine is broken");
 });
 
-test("[SRV-3] a port that is taken refuses the start and names it", async () => {
+test("[SRV-15] a port that is taken refuses the start and names it", async () => {
   const { server } = await start();
   expect(await refusal({ flags: { addr: server.address } })).toContain(`Cannot listen on ${server.address}`);
 });
@@ -189,7 +189,7 @@ test("[API-3] bodies over 1 MiB are refused, declared or not", async () => {
   );
 });
 
-test("[SRV-5] the data root must be usable", async () => {
+test("[SRV-15] [STORE-7] the data root must be usable", async () => {
   const file = join(base, "a-file");
   await Bun.write(file, "x");
   expect(await refusal({ root: join(file, "below") })).toContain("--data-dir");

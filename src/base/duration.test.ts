@@ -9,10 +9,13 @@ test.each([
   ["1.5s", 1500],
   ["1m30s", 90_000],
   ["0s", 0],
-])("%s is %d ms", (text, ms) => {
+])("[SRV-5] %s is %d ms", (text, ms) => {
   expect(parseDurationMs(text)).toBe(ms);
 });
 
-test.each(["", "30", "s", "-5s", "5 s", "5S", "1e3s", "30s5", "9999999999999999h"])("%p is no duration", (text) => {
-  expect(parseDurationMs(text)).toBeUndefined();
-});
+test.each(["", "30", "s", "-5s", "5 s", "5S", "1e3s", "30s5", "9999999999999999h"])(
+  "[SRV-5] %p is no duration",
+  (text) => {
+    expect(parseDurationMs(text)).toBeUndefined();
+  },
+);

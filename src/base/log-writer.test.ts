@@ -66,7 +66,7 @@ test("[SRV-11] values under secret names never reach a line", () => {
   }
 });
 
-test("[SRV-5] output paths are appended to, 0600, without colours", () => {
+test("[SRV-11] output paths are appended to, 0600, without colours", () => {
   const dir = mkdtempSync(join(tmpdir(), "svc-log-"));
   try {
     const path = join(dir, "svc.log");

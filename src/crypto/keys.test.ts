@@ -38,7 +38,7 @@ test("BIP-39: entropy, words and seed of the English reference vectors", async (
   expect(ofTwelveWords).toBe(8);
 });
 
-test("a phrase is taken in any case, white space and Unicode form", async () => {
+test("[ACC-1] a phrase is taken in any case, white space and Unicode form", async () => {
   const { entropy, mnemonic } = bip39.vectors[1]!;
   const typed = [
     `  ${mnemonic.toUpperCase()}\n`,
@@ -156,7 +156,7 @@ test("a forgery that holds under the identity key for every message is not accep
   for (const text of ["a", "b", "c"]) expect(verify(identity, "acl", utf8ToBytes(text), forged)).toBe(false);
 });
 
-test("an account's key is the node m/44'/2046'/index'/0' of its phrase, another for each index", async () => {
+test("[ACC-1] an account's key is the node m/44'/2046'/index'/0' of its phrase, another for each index", async () => {
   const { entropy, mnemonic } = bip39.vectors[0]!;
   const seeds = new Set<string>();
   for (const index of [0, 1, 2, 2 ** 31 - 1]) {
@@ -174,7 +174,7 @@ test("an index that is no hardened index is refused with its field", async () =>
   }
 });
 
-test("the ids of a known phrase stay what they are", async () => {
+test("[ACC-1] the ids of a known phrase stay what they are", async () => {
   // Pinned: a change here would lock every user out of their account.
   const { entropy } = bip39.vectors[0]!;
   const ids = [];

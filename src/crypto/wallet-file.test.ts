@@ -43,7 +43,7 @@ async function killedAt(step: WalletWriteStep, operation: string, text: string):
 }
 
 for (const step of STEPS) {
-  test(`a writer killed at "${step}" leaves the old wallet or the new one, whole; the next write cleans up`, async () => {
+  test(`[ACC-2] a writer killed at "${step}" leaves the old wallet or the new one, whole; the next write cleans up`, async () => {
     await writeWalletFile(path, "old");
     const text = "new ".repeat(500);
     await killedAt(step, "writeWalletFile", text);
@@ -56,7 +56,7 @@ for (const step of STEPS) {
     expect(await readdir(directory)).toEqual(["wallet.key"]);
   });
 
-  test(`a creator killed at "${step}" leaves no wallet or a whole one; creating again loses none`, async () => {
+  test(`[ACC-2] a creator killed at "${step}" leaves no wallet or a whole one; creating again loses none`, async () => {
     await killedAt(step, "createWalletFile", "first");
     const placed = step === "placed" || step === "durable";
     expect(await readWalletFile(path)).toBe(placed ? "first" : undefined);
@@ -66,7 +66,7 @@ for (const step of STEPS) {
   });
 }
 
-test("a wallet file is read and written by its owner alone, also when it was not before", async () => {
+test("[ACC-2] a wallet file is read and written by its owner alone, also when it was not before", async () => {
   const mode = async () => (await stat(path)).mode & 0o777;
   expect(await createWalletFile(path, "first")).toBe(true);
   expect(await mode()).toBe(0o600);
@@ -75,7 +75,7 @@ test("a wallet file is read and written by its owner alone, also when it was not
   expect(await mode()).toBe(0o600);
 });
 
-test("the file is synced before it takes its name, the directory after", async () => {
+test("[ACC-2] the file is synced before it takes its name, the directory after", async () => {
   await writeWalletFile(path, "old");
   const handle = await open(path);
   const sync = spyOn(Object.getPrototypeOf(handle) as FileHandle, "sync");
@@ -92,7 +92,7 @@ test("the file is synced before it takes its name, the directory after", async (
   ]);
 });
 
-test("creating never replaces: of many at once one wins, and its text is what stays", async () => {
+test("[ACC-2] creating never replaces: of many at once one wins, and its text is what stays", async () => {
   const attempts = Array.from({ length: 20 }, (_, i) => `wallet ${i}`);
   const created = await Promise.all(attempts.map((text) => createWalletFile(path, text)));
   expect(created.filter(Boolean)).toHaveLength(1);
@@ -119,7 +119,7 @@ test("a symbolic link stays one, and its target is replaced", async () => {
   expect((await readdir(directory)).sort()).toEqual(["vault", "wallet.key"]);
 });
 
-test("a failed write leaves the old wallet, no temporary file, and tells its error", async () => {
+test("[ACC-2] a failed write leaves the old wallet, no temporary file, and tells its error", async () => {
   await writeWalletFile(path, "old");
   const failing = writeWalletFile(path, "new", (step) => {
     if (step === "synced") throw new Error("disk on fire");

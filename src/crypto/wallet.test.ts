@@ -31,7 +31,7 @@ async function reason(opening: Promise<unknown>): Promise<{ code: string; messag
   );
 }
 
-test("a generated wallet is an account with 12 words, of index 1, with a device key of its own", async () => {
+test("[ACC-1] a generated wallet is an account with 12 words, of index 1, with a device key of its own", async () => {
   const a = await newWallet();
   const b = await newWallet();
   expect(a.index).toBe(1);
@@ -43,7 +43,7 @@ test("a generated wallet is an account with 12 words, of index 1, with a device 
   expect(equalBytes(a.deviceSeed, a.accountSeed)).toBe(false);
 });
 
-test("a phrase restores the same account with a fresh device key; another index is another account", async () => {
+test("[ACC-1] a phrase restores the same account with a fresh device key; another index is another account", async () => {
   const first = await newWallet();
   const mnemonic = await mnemonicOf(first);
   const restored = await createWallet({ mnemonic: `  ${mnemonic.toUpperCase()} `, machineId: "other" });
@@ -76,7 +76,7 @@ for (const passkey of [undefined, "correct horse"]) {
     expect(readWalletHeader(text)).toEqual({ accountId, peerId, machineId: here, encrypted: passkey !== undefined });
   });
 
-  test(`${kind} wallet: whatever is changed or cut is found, and named as damage`, async () => {
+  test(`[ACC-2] ${kind} wallet: whatever is changed or cut is found, and named as damage`, async () => {
     const text = await encodeWallet(await newWallet(), passkey, CHEAP);
     const other = await newWallet();
     const damages: Record<string, string> = {
@@ -100,7 +100,7 @@ for (const passkey of [undefined, "correct horse"]) {
     }
   });
 
-  test(`${kind} wallet: a flipped character is found wherever it is`, async () => {
+  test(`[ACC-2] ${kind} wallet: a flipped character is found wherever it is`, async () => {
     const text = await encodeWallet(await newWallet(), passkey, CHEAP);
     for (let i = 0; i < text.length; i += 3) {
       const flipped = text.slice(0, i) + String.fromCharCode(text.charCodeAt(i) ^ 1) + text.slice(i + 1);
@@ -109,7 +109,7 @@ for (const passkey of [undefined, "correct horse"]) {
   });
 }
 
-test("a wallet with a passkey shows no secret, and asks for the passkey", async () => {
+test("[ACC-2] a wallet with a passkey shows no secret, and asks for the passkey", async () => {
   const wallet = await newWallet();
   const text = await encodeWallet(wallet, "correct horse", CHEAP);
   for (const secret of [wallet.entropy, wallet.accountSeed, wallet.deviceSeed]) {
@@ -151,7 +151,7 @@ test("the default cost is 64 MiB and 3 passes on one lane, and opens", async () 
   expect(await openWallet(text, "p")).toEqual(wallet);
 });
 
-test("a file cannot ask for more memory, passes or lanes than the bounds", async () => {
+test("[ACC-2] a file cannot ask for more memory, passes or lanes than the bounds", async () => {
   const text = await encodeWallet(await newWallet(), "p", CHEAP);
   const hostile: JsonObject[] = [
     { memoryKiB: 2 ** 30 },
@@ -172,12 +172,12 @@ test("a file cannot ask for more memory, passes or lanes than the bounds", async
   expect(passkeyCostFault(PASSKEY_COST)).toBeUndefined();
 });
 
-test("a newer version is refused with the advice to use a newer program", async () => {
+test("[ACC-2] a newer version is refused with the advice to use a newer program", async () => {
   const text = edited(await encodeWallet(await newWallet()), { version: 2 });
   expect(await reason(openWallet(text))).toMatchObject({ code: "internal", message: expect.stringContaining("newer") });
 });
 
-test("no error about a wallet quotes what is in it", async () => {
+test("[ACC-2] no error about a wallet quotes what is in it", async () => {
   const wallet = await newWallet();
   const text = await encodeWallet(wallet);
   const secrets = [wallet.entropy, wallet.accountSeed, wallet.deviceSeed].map((bytes) => bytes.toHex());
@@ -191,7 +191,7 @@ test("no error about a wallet quotes what is in it", async () => {
   }
 });
 
-test("on its own machine a wallet stays as it is; on another it gets a new device key and says so", async () => {
+test("[SRV-10] on its own machine a wallet stays as it is; on another it gets a new device key and says so", async () => {
   const wallet = await newWallet();
   expect(rebindWallet(wallet, here)).toEqual({ wallet, rebound: false });
   const moved = rebindWallet(wallet, "elsewhere");

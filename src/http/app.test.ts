@@ -132,13 +132,13 @@ function shell(authorized = true) {
 
 const THINGS = "/v1/spaces/s1/objects/o%2F1/things";
 
-test("[API-9] health works and names the account", async () => {
+test("[SRV-8] health works and names the account", async () => {
   const { status, json } = await shell()("GET", "/v1/health");
   expect(status).toBe(200);
   expect(json).toMatchObject({ status: "ok", account: "A1", bootstrapping: false });
 });
 
-test("[API-1] faults of a body, in their order", async () => {
+test("[API-1] [API-6] faults of a body, in their order", async () => {
   const call = shell();
   const cases: [body: unknown, code: string, details: unknown][] = [
     ["{", "request.bad_json", undefined],
@@ -192,7 +192,7 @@ test("[API-1] faults of a body, in their order", async () => {
   expect(done.headers.get("x-request-id")).toBeTruthy();
 });
 
-test("[API-8] depth counts brackets outside strings only", async () => {
+test("[API-1] depth counts brackets outside strings only", async () => {
   const call = shell();
   const nested = (depth: number) => `{"name":"n","free":{"a":${"[".repeat(depth)}${"]".repeat(depth)}}}`;
   const inString = JSON.stringify({ name: `${'["\\'.repeat(100)}${"{".repeat(100)}`, free: { 'k"[': "\\" } });

@@ -59,7 +59,7 @@ const fill = (space: LiveSpace, count: number, fields: JsonObject = {}) =>
     })),
   );
 
-test("[LIVE-1] ready, snapshot, changes, closed", async () => {
+test("[LIVE-1] [LIVE-2] ready, snapshot, changes, closed", async () => {
   const { space, subscribe } = await serveSpace();
   await fill(space, 3, { text: "é\n😀" });
   const stream = await subscribe({ sort: ["-n"], limit: 2, includeTotal: true });
@@ -82,7 +82,7 @@ test("[LIVE-1] ready, snapshot, changes, closed", async () => {
   expect(await stream.untilClosed()).toEqual({ reason: "sdk_closed", frames: [] });
 });
 
-test("[LIVE-1] an empty window, and one without a total", async () => {
+test("[LIVE-2] an empty window, and one without a total", async () => {
   const { subscribe } = await serveSpace();
   expect((await (await subscribe({})).snapshot()) as unknown).toEqual({ records: [] });
 });
@@ -109,7 +109,7 @@ test("[LIVE-1] a reader that goes away gives its window back", async () => {
   await until(() => space.live.size === 0 && streams.size === 0);
 });
 
-test("[LIVE-1] shutdown ends live streams with server_shutdown", async () => {
+test("[LIVE-1] [SRV-4] shutdown ends live streams with server_shutdown", async () => {
   const { space, streams, subscribe } = await serveSpace();
   const stream = await subscribe({});
   await stream.snapshot();
@@ -142,7 +142,7 @@ test("[LIVE-4] a reader that takes nothing is ended with overflow; one that read
   expect((await idle.closed()).slice(-200)).toContain('event: closed\ndata: {"reason":"overflow"}\n\n');
 }, 30_000);
 
-test("[LIVE-1] parallel writers do not overflow a reader that keeps up, however small its mailbox", async () => {
+test("[LIVE-4] parallel writers do not overflow a reader that keeps up, however small its mailbox", async () => {
   const { space, subscribe } = await serveSpace();
   const stream = await subscribe({ mailboxCapacity: 16 });
   await stream.snapshot();

@@ -39,7 +39,7 @@ test("[LIVE-4] dropped frames are counted and told where they are missing, the t
   expect(box.isEmpty).toBe(true);
 });
 
-test("[API-8] the bytes held are bounded, but one frame of any size passes", () => {
+test("[LIVE-4] the bytes held are bounded, but one frame of any size passes", () => {
   const box = createMailbox({ capacity: 100 });
   const half = new Uint8Array(LIMITS.mailboxBytes / 2 + 1);
   expect([box.push(half), box.push(half)]).toEqual([true, false]);

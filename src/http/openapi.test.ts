@@ -38,7 +38,7 @@ const document = buildOpenApi([...all, openApiRoute(all)]);
 const at = (...path: string[]): JsonObject =>
   path.reduce<JsonObject>((value, key) => value[key] as JsonObject, document);
 
-test("[SRV-8] the document is valid OpenAPI 3.1", async () => {
+test("[API-12] the document is valid OpenAPI 3.1", async () => {
   expect(document["openapi"]).toBe("3.1.0");
   await SwaggerParser.validate(structuredClone(document) as never);
 });
@@ -103,7 +103,7 @@ test("[API-12] operation ids are unique; every route is there with its errors by
   expect(JSON.stringify(responses["404"])).toContain("identity.not_found");
 });
 
-test("[SRV-8] strict exactly where the endpoint is strict; named schemas are components; private keywords stay out", () => {
+test("[API-12] strict exactly where the endpoint is strict; named schemas are components; private keywords stay out", () => {
   const post = at("paths", "/v1/spaces/{spaceId}/things/{thingId}", "post");
   const body = (((post["requestBody"] as JsonObject)["content"] as JsonObject)["application/json"] as JsonObject)[
     "schema"

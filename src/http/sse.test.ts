@@ -2,6 +2,7 @@ import { afterEach, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { silentLog } from "../base/log.ts";
 import { svcError } from "../protocol/errors.ts";
+import { LIMITS } from "../protocol/limits.ts";
 import { encodeFrame, encodeFrameText } from "../protocol/sse-frames.ts";
 import { errorResponse } from "./error-response.ts";
 import type { ServerHandle } from "./server-handle.ts";
@@ -209,7 +210,7 @@ test("[LIVE-1] a client that leaves ends the subscription, once", async () => {
   expect([stopCount(), streams.size]).toEqual([1, 0]);
 });
 
-test("[SRV-4] shutdown ends every stream with server_shutdown and admits no more", async () => {
+test("[SRV-4] [API-10] shutdown ends every stream with server_shutdown and admits no more", async () => {
   const { url, streams } = serve(() => driven().source);
   const open1 = await open(url);
   const open2 = await open(url);
@@ -221,6 +222,18 @@ test("[SRV-4] shutdown ends every stream with server_shutdown and admits no more
   }
   await closing;
   expect((await fetch(url)).status).toBe(503);
+});
+
+test("[LIVE-4] one stream more than may be open is refused, until one ends", () => {
+  using streams = createStreamRegistry(QUIET);
+  const open = Array.from({ length: LIMITS.openStreams }, () => ({ tick: () => {}, close: () => {} }));
+  for (const stream of open) {
+    streams.admit();
+    streams.add(stream);
+  }
+  expect(() => streams.admit()).toThrow(expect.objectContaining({ code: "server.unavailable", status: 503 }));
+  streams.remove(open[7]!);
+  streams.admit();
 });
 
 test("[LIVE-4] a reader that takes nothing is cut off", async () => {

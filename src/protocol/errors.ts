@@ -192,7 +192,7 @@ export const ERROR_RULES = {
 export type ErrorCode = keyof typeof ERROR_RULES;
 export type ErrorDetails = Record<string, unknown>;
 
-/** Codes that occur only inside `rejections[]` of an upsert, never as an HTTP error (API-6). */
+/** Codes that occur only inside `rejections[]` of an upsert, never as an HTTP error (DATA-3). */
 const UPSERT_REJECTION_CODES = [
   "upsert.immutable_field",
   "upsert.not_author",

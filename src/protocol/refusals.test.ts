@@ -19,7 +19,7 @@ describe("words are made of a code and its facts", () => {
   });
 });
 
-test("[API-6] every code of the table is said somewhere", async () => {
+test("every code of the table is said somewhere", async () => {
   const glob = new Bun.Glob("src/**/*.ts");
   let said = "";
   for await (const path of glob.scan({ cwd: ROOT }))

@@ -16,7 +16,7 @@ function thrownBy(run: () => unknown): unknown {
 
 const withCode = (code: string): Error => Object.assign(new Error("as the system says it"), { code });
 
-test("[STORE-2] what SQLite and the system say of files has a code of its own, however deep it lies; nothing else has", () => {
+test("[STORE-2] [API-10] what SQLite and the system say of files has a code of its own, however deep it lies; nothing else has", () => {
   using dir = scratchDir("svc-fault");
   const path = `${dir.path}/a.db`;
   writeFileSync(path, "this is not a database ".repeat(500));

@@ -137,7 +137,7 @@ function plainCases(random: Random): [Any[], (docs: Any[]) => Any[]][] {
 
 for (const seed of SEEDS)
   for (const paths of [[], ["who", "n", "tags"]])
-    test(`[AGG-1] pipelines equal a plain computation, indexes on [${paths}], seed ${seed}`, () => {
+    test(`[AGG-1] [AGG-3] [INDEX-1] pipelines equal a plain computation, indexes on [${paths}], seed ${seed}`, () => {
       const random = createRandom(seed);
       for (let round = 0; round < 12; round++) {
         const docs = randomOrders(random, 150);
@@ -237,7 +237,7 @@ const AGREED: Any[] = [
 ];
 
 for (const seed of SEEDS)
-  test(`[AGG-1] expressions and stages equal mingo's where the semantics agree, seed ${seed}`, () => {
+  test(`[AGG-1] [AGG-2] [AGG-3] expressions and stages equal mingo's where the semantics agree, seed ${seed}`, () => {
     const docs = wholeOrders(createRandom(seed), 120);
     const db = createRowsTable(docs);
     for (const expression of AGREED) {
@@ -315,7 +315,7 @@ const DIFFERENCES: [string, Any, Any, Any][] = [
   ],
 ];
 
-test.each(DIFFERENCES)("[AGG-1] unlike mingo: %s", (_why, fields, expression, ours) => {
+test.each(DIFFERENCES)("[AGG-2] unlike mingo: %s", (_why, fields, expression, ours) => {
   const docs = [{ id: "r", ...fields }];
   const pipeline = [{ $project: { v: expression } }];
   expect(run(createRowsTable(docs), pipeline)).toEqual([{ v: ours }]);

@@ -216,7 +216,7 @@ describe("rules that depend on the record", () => {
     });
   });
 
-  rule("[TYPE-2] a definition is pinned against other devices; its display leaves are not", async () => {
+  rule("[TYPE-8] a definition is pinned against other devices; its display leaves are not", async () => {
     await withReplicas(["alice", "mallory"], async ([alice, mallory], { open }) => {
       const rng = createRng(firstSeed + 2);
       const at = await prepared([alice!, mallory!], STAMPED);

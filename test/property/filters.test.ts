@@ -8,7 +8,7 @@ import { createRandom, randomDocument, randomFilter } from "../support/random-js
 const SEEDS = [1, 20260131, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)];
 
 for (const seed of SEEDS) {
-  test(`random filters match as the reference does, seed ${seed}`, () => {
+  test(`[QUERY-2] random filters match as the reference does, seed ${seed}`, () => {
     const random = createRandom(seed);
     let accepted = 0;
     for (let round = 0; round < 4_000; round++) {
@@ -27,7 +27,7 @@ for (const seed of SEEDS) {
     expect(accepted).toBeLessThan(40_000);
   });
 
-  test(`random sorts order as the reference does, seed ${seed}`, () => {
+  test(`[QUERY-3] random sorts order as the reference does, seed ${seed}`, () => {
     const random = createRandom(seed + 1);
     for (let round = 0; round < 60; round++) {
       const docs = Array.from({ length: 60 }, (_, i) => randomDocument(random, `r${(i * 37) % 60}`));

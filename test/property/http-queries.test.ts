@@ -57,7 +57,7 @@ function expectedPage(rows: readonly Row[], query: JsonObject): { ids: string[];
 
 describe("queries over HTTP", () => {
   rule(
-    `[QUERY-2] ${ROUNDS * QUERIES_PER_ROUND} random queries: pages, order and totals are those of the reference`,
+    `[QUERY-2] [QUERY-3] [QUERY-4] ${ROUNDS * QUERIES_PER_ROUND} random queries: pages, order and totals are those of the reference`,
     async () => {
       const { random, items, docs } = await prepare();
       const stored = (await items.query()).records;

@@ -111,7 +111,7 @@ function expectWhole({ engine }: LiveSpace, collectionId: number): void {
 }
 
 for (const seed of [2, 31, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)])
-  test(`[INDEX-3] queries agree with and without an index while writes go on during its making, seed ${seed}`, async () => {
+  test(`[INDEX-1] queries agree with and without an index while writes go on during its making, seed ${seed}`, async () => {
     const random = createRandom(seed);
     space = await openLiveSpace();
     const { engine, together } = space;

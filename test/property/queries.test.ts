@@ -53,7 +53,7 @@ const CONDITIONS: object[] = [
   ...[{ $exists: true }, { $size: 1 }, { $mod: [2, 1] }, { $all: ["a"] }, { $elemMatch: { $gt: 1 } }],
 ];
 
-test("SQL bounds enclose the exact matches for every operator and operand over every kind of value", () => {
+test("[INDEX-1] SQL bounds enclose the exact matches for every operator and operand over every kind of value", () => {
   const values = [...SCALARS, ...FALSE_DATES, "\ud800", "ac", "abb", [], {}, { x: 1 }];
   const docs = [
     { id: "missing" },
@@ -84,7 +84,7 @@ test("SQL bounds enclose the exact matches for every operator and operand over e
     }
 });
 
-test("SQL bounds over kept keys enclose the exact matches where no row has an array; ranges are disjoint", () => {
+test("[INDEX-1] SQL bounds over kept keys enclose the exact matches where no row has an array; ranges are disjoint", () => {
   const values = [...SCALARS, ...FALSE_DATES, "\ud800", "ac", "abb", {}, { x: 1 }];
   const docs = [{ id: "missing" }, ...values.map((value, i) => ({ id: `v${i}`, a: value, b: { a: value } }))];
   const db = createRowsTable([...docs, { id: "above", ...{ b: [{ a: 1 }] } }]);
@@ -113,7 +113,7 @@ test("SQL bounds over kept keys enclose the exact matches where no row has an ar
 });
 
 for (const seed of SEEDS) {
-  test(`SQL bounds enclose the exact matches, seed ${seed}`, () => {
+  test(`[INDEX-1] SQL bounds enclose the exact matches, seed ${seed}`, () => {
     const { random, docs } = randomDocuments(seed, 400);
     const db = createRowsTable(docs);
     let narrowed = 0;
@@ -132,7 +132,7 @@ for (const seed of SEEDS) {
   });
 
   for (const indexed of [[], ["a"], ["a", "b", "c", "a.b", "a.0"]])
-    test(`runQuery is filter, sort and slice, indexes on [${indexed}], seed ${seed}`, () => {
+    test(`[INDEX-1] [QUERY-4] runQuery is filter, sort and slice, indexes on [${indexed}], seed ${seed}`, () => {
       const { random, docs } = randomDocuments(seed + 1, 300);
       const db = createRowsTable(docs);
       indexPaths(db, indexed);

@@ -114,7 +114,7 @@ describe("(c) no selector", () => {
     expect(await servedAccount(server.client)).toBe(root.account.id);
   });
 
-  rule("[SRV-1] several directories and no root wallet mean no account; GET /v1/auth lists them", async () => {
+  rule("[SRV-1] [ACC-7] several directories and no root wallet mean no account; GET /v1/auth lists them", async () => {
     using one = await rootWith("nested");
     using two = await rootWith("nested");
     moveAccount(two.account.dir, join(one.path, two.account.id));
@@ -125,7 +125,7 @@ describe("(c) no selector", () => {
     for (const entry of state.accounts) expect(entry).not.toHaveProperty("default", true);
   });
 
-  rule("[ACC-3] default:true stands on the root wallet alone", async () => {
+  rule("[ACC-7] default:true stands on the root wallet alone", async () => {
     using flat = await rootWith("flat");
     using nested = await rootWith("nested");
     moveAccount(nested.account.dir, join(flat.path, nested.account.id));

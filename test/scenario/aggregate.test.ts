@@ -1,4 +1,4 @@
-/** The aggregate endpoints: stages end to end, limits, explain, every refusal of AGG-1. */
+/** The aggregate endpoints: stages end to end, limits, explain, every refusal. */
 import { describe, expect } from "bun:test";
 import { processorMsOf } from "../support/hostile/besieged.ts";
 import { rule, useServer } from "../support/rule.ts";
@@ -47,7 +47,7 @@ async function aggregate(on: Collection, pipeline: JsonObject[], more: JsonObjec
 }
 
 describe("records of a dataset", () => {
-  rule("[AGG-1] groups of a collection read by a reader", async () => {
+  rule("[AGG-3] groups of a collection read by a reader", async () => {
     const groups = await aggregate(tasks, [
       { $match: { b: true, n: { $lt: 500 } } },
       { $group: { _id: "$s", count: { $sum: 1 }, total: { $sum: "$n" } } },
@@ -61,7 +61,7 @@ describe("records of a dataset", () => {
     expect(groups).toEqual([...expected].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, group]) => ({ id, ...group })));
   });
 
-  rule("[AGG-1] the same pipeline gives the same on the spot and on a reader", async () => {
+  rule("[AGG-3] [INDEX-5] groups of unwound elements, on the spot where there are none and on a reader", async () => {
     const pipeline = [{ $unwind: "$t" }, { $group: { _id: "$t", n: { $count: {} } } }, { $sort: { id: 1 } }];
     expect(await aggregate(small, pipeline)).toEqual([]);
     const counts = [0, 1, 2, 3, 4].map((id) => {
@@ -72,7 +72,7 @@ describe("records of a dataset", () => {
     expect(await aggregate(tasks, pipeline)).toEqual(counts);
   });
 
-  rule("[AGG-1] instants written in a pipeline come out in the one form that records have", async () => {
+  rule("[AGG-2] [API-7] instants written in a pipeline come out in the one form that records have", async () => {
     const at = { $date: "2026-01-31T09:30:00.000Z" };
     const written = { $date: "2026-01-31T10:30:00+01:00" };
     const fields = { a: written, b: { $literal: { in: [written] } }, c: { $date: 1769851800000 } };
@@ -94,7 +94,7 @@ describe("records of a dataset", () => {
     expect(record).toEqual((await small.find("a")) as JsonObject);
   });
 
-  rule("[AGG-1] an unknown dataset has no records, so a count of it is one document with 0", async () => {
+  rule("[AGG-1] [QUERY-5] an unknown dataset has no records, so a count of it is one document with 0", async () => {
     const reply = await shared.client.post(`${small.path}/aggregate`, {
       objectId: small.objectId,
       dataset: "nobody",
@@ -103,7 +103,7 @@ describe("records of a dataset", () => {
     expect(reply).toEqual({ records: [{ n: 0 }] });
   });
 
-  rule("[AGG-1] what was written is seen by the next aggregate", async () => {
+  rule("[DATA-1] what was written is seen by the next aggregate", async () => {
     for (let i = 0; i < 5; i++) {
       await tasks.upsert([{ id: "fresh", fields: { n: -i } }]);
       expect(await aggregate(tasks, [{ $match: { n: -i, id: "fresh" } }, { $count: "n" }])).toEqual([{ n: 1 }]);
@@ -112,12 +112,12 @@ describe("records of a dataset", () => {
     expect(await aggregate(tasks, [{ $count: "n" }])).toEqual([{ n: ROWS }]);
   });
 
-  rule("[AGG-1] unknown top-level keys are dropped", async () => {
+  rule("[API-1] unknown top-level keys are dropped", async () => {
     const [counted] = await aggregate(small, [{ $count: "n" }], { surprise: 1, allowDiskUse: true });
     expect(counted).toEqual({ n: 3 });
   });
 
-  rule("[AGG-1] readers end what nobody waits for any more", async () => {
+  rule("[AGG-7] [API-10] readers end what nobody waits for any more", async () => {
     const list = Array.from({ length: 1_000 }, (_, i) => i);
     const wide = await createCollection(shared.client, tasks.spaceId, { dynamic: true, fields: [] });
     await wide.upsert([{ id: "one", fields: { x: list, y: list, z: list } }]);
@@ -139,7 +139,7 @@ describe("records of a dataset", () => {
     expect(await aggregate(tasks, [{ $count: "n" }])).toEqual([{ n: ROWS }]);
   });
 
-  rule("[AGG-1] what a pipeline did is in the debug log", async () => {
+  rule("[INDEX-6] what a pipeline did is in the debug log", async () => {
     await aggregate(tasks, [{ $match: { n: { $gte: 0 } } }, { $count: "logged" }]);
     const line = shared.server
       .stderr()
@@ -151,7 +151,7 @@ describe("records of a dataset", () => {
 });
 
 describe("objects of a space", () => {
-  rule("[AGG-1] groups over the objects' rows", async () => {
+  rule("[AGG-3] groups over the objects' rows", async () => {
     const reply = await shared.client.post<{ records: JsonObject[] }>(`${tasks.path}/objects/aggregate`, {
       pipeline: [
         { $match: { "svc.name": { $regex: "^Object" } } },
@@ -165,7 +165,7 @@ describe("objects of a space", () => {
     ]);
   });
 
-  rule("[AGG-1] the path names the collection: an objectId is refused, an empty one is not", async () => {
+  rule("[QUERY-7] the path names the collection: an objectId is refused, an empty one is not", async () => {
     const url = `${tasks.path}/objects/aggregate`;
     const error = await shared.client.fails(
       "POST",
@@ -180,7 +180,7 @@ describe("objects of a space", () => {
 });
 
 describe("explain", () => {
-  rule("[AGG-1] explain answers a plan that says access, pushdown and stages, and no records", async () => {
+  rule("[AGG-6] explain answers a plan that says access, pushdown and stages, and no records", async () => {
     for (const on of [tasks, small]) {
       const reply = await shared.client.post<{ plan: string; records?: unknown }>(`${on.path}/aggregate`, {
         ...on.target,
@@ -194,7 +194,7 @@ describe("explain", () => {
     }
   });
 
-  rule("[AGG-1] explain refuses what running refuses", async () => {
+  rule("[AGG-6] explain refuses what running refuses", async () => {
     const body = { ...tasks.target, pipeline: [{ $nope: 1 }], explain: true };
     await shared.client.fails("POST", `${tasks.path}/aggregate`, body, 400, "aggregate.bad_pipeline");
   });
@@ -203,14 +203,14 @@ describe("explain", () => {
 describe("faults", () => {
   runScenarios(context, [
     {
-      title: "[AGG-1] no body",
+      title: "[API-1] no body",
       method: "POST",
       path,
       status: 400,
       code: "request.bad_json",
     },
     ...["objectId", "dataset", "pipeline"].map((field) => ({
-      title: `[AGG-1] ${field} is required`,
+      title: `[API-1] ${field} is required`,
       method: "POST",
       path,
       body: { ...target, pipeline: [], [field]: undefined },
@@ -228,7 +228,7 @@ describe("faults", () => {
       details: { path: "pipeline" },
     },
     {
-      title: "[AGG-1] a limit is an integer",
+      title: "[AGG-4] a limit is an integer",
       method: "POST",
       path,
       body: { ...target, pipeline: [], groupLimit: "many" },
@@ -237,7 +237,7 @@ describe("faults", () => {
       details: { path: "groupLimit" },
     },
     {
-      title: "[AGG-1] a serialized nil is no object id",
+      title: "[API-4] a serialized nil is no object id",
       method: "POST",
       path,
       body: { ...target, objectId: "null", pipeline: [] },
@@ -246,7 +246,7 @@ describe("faults", () => {
       details: { field: "objectId" },
     },
     {
-      title: "[AGG-1] an unknown object",
+      title: "[API-19] an unknown object",
       method: "POST",
       path,
       body: { ...target, objectId: "nope", pipeline: [] },
@@ -263,7 +263,7 @@ describe("faults", () => {
       details: { stage },
     })),
     {
-      title: "[AGG-1] an operator outside the filter grammar",
+      title: "[AGG-5] an operator outside the filter grammar",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $match: { n: { $near: 1 } } }] },
@@ -272,7 +272,7 @@ describe("faults", () => {
       details: { stage: "$match" },
     },
     {
-      title: "[AGG-1] a filter fault inside $match keeps its code",
+      title: "[AGG-5] a filter fault inside $match keeps its code",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $match: { n: { $in: 1 } } }] },
@@ -280,7 +280,7 @@ describe("faults", () => {
       code: "filter.invalid",
     },
     {
-      title: "[AGG-1] a declared datetime is compared with instants alone",
+      title: "[AGG-5] [QUERY-6] a declared datetime is compared with instants alone",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $match: { d: { $gt: 5 } } }] },
@@ -289,7 +289,7 @@ describe("faults", () => {
       mustContain: ["$date"],
     },
     {
-      title: "[AGG-1] the bound on groups",
+      title: "[AGG-4] the bound on groups",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $group: { _id: "$n" } }], groupLimit: 10 },
@@ -298,7 +298,7 @@ describe("faults", () => {
       details: { limit: "group" },
     },
     {
-      title: "[AGG-1] the bound on an accumulated array",
+      title: "[AGG-4] the bound on an accumulated array",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $group: { _id: null, all: { $push: "$n" } } }], accumArrayLimit: 10 },
@@ -307,7 +307,7 @@ describe("faults", () => {
       details: { limit: "accumArray" },
     },
     {
-      title: "[AGG-1] the bound on memory",
+      title: "[AGG-4] the bound on memory",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $sort: { s: 1 } }], memoryLimitBytes: 100 },
@@ -316,7 +316,7 @@ describe("faults", () => {
       details: { limit: "memory" },
     },
     {
-      title: "[AGG-1] a negative bound is none",
+      title: "[AGG-4] a negative bound is none",
       method: "POST",
       path,
       body: { ...target, pipeline: [{ $group: { _id: "$n" } }, { $count: "n" }], groupLimit: -1 },

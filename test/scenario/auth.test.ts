@@ -27,7 +27,7 @@ interface AccountReply {
 const bareServer = () => startServer({ account: false });
 
 describe("generate", () => {
-  rule("[ACC-3] an empty body generates an account and returns its mnemonic once", async () => {
+  rule("[ACC-3] [ACC-7] an empty body generates an account and returns its mnemonic once", async () => {
     await using server = await bareServer();
     const made = await server.client.post<AuthReply>("/v1/auth", {});
     expect(made.created).toBe(true);
@@ -181,7 +181,7 @@ describe("bodies", () => {
     ["index without mnemonic, even 0", { index: 0 }],
     ["a negative index", { mnemonic: ZERO_MNEMONIC, index: -1 }],
   ] as const) {
-    rule(`[API-1] ${what} is 400`, async () => {
+    rule(`[ACC-3] ${what} is 400`, async () => {
       await using server = await bareServer();
       await server.client.fails("POST", "/v1/auth", body, 400, "request.invalid_field");
       expect(findWallets(server.dataDir)).toEqual([]);

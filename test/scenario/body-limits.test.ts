@@ -17,14 +17,14 @@ const paddedBody = (bytes: number): string => `{"name":"padded"${" ".repeat(byte
 const spaceCount = async (): Promise<number> => (await shared.client.get<SpaceInfo[]>("/v1/spaces?status=all")).length;
 
 describe("size", () => {
-  rule("[API-8] a body of exactly 1 MiB is read", async () => {
+  rule("[API-3] a body of exactly 1 MiB is read", async () => {
     const raw = paddedBody(LIMIT_BYTES);
     expect(raw.length).toBe(LIMIT_BYTES);
     const reply = await shared.client.request("POST", "/v1/spaces", { raw });
     expect(reply.status).toBe(201);
   });
 
-  rule("[API-8] one byte more is 413 request.too_large and nothing is written", async () => {
+  rule("[API-3] one byte more is 413 request.too_large and nothing is written", async () => {
     const before = await spaceCount();
     for (const raw of [paddedBody(LIMIT_BYTES + 1), bodyOfSize(LIMIT_BYTES + 1), bodyOfSize(8 * LIMIT_BYTES)]) {
       const reply = await shared.client.request("POST", "/v1/spaces", { raw });
@@ -33,7 +33,7 @@ describe("size", () => {
     expect(await spaceCount()).toBe(before);
   });
 
-  rule("[API-8] a Content-Length beyond the limit is refused before the body arrives", async () => {
+  rule("[API-3] a Content-Length beyond the limit is refused before the body arrives", async () => {
     await using socket = await openSocket(shared.server.port);
     socket.write(
       `POST /v1/spaces HTTP/1.1\r\nHost: ${shared.server.address}\r\nContent-Type: application/json\r\n` +
@@ -42,7 +42,7 @@ describe("size", () => {
     expect(await socket.readUntil("request.too_large", 5_000)).toStartWith("HTTP/1.1 413");
   });
 
-  rule("[API-8] a chunked body is refused while it is being read, before it ends", async () => {
+  rule("[API-3] a chunked body is refused while it is being read, before it ends", async () => {
     await using socket = await openSocket(shared.server.port);
     socket.write(
       `POST /v1/spaces HTTP/1.1\r\nHost: ${shared.server.address}\r\nContent-Type: application/json\r\n` +
@@ -56,7 +56,7 @@ describe("size", () => {
     expect(await socket.readUntil("request.too_large", 5_000)).toStartWith("HTTP/1.1 413");
   });
 
-  rule("[API-8] every documented body obeys the limit, not one route alone", async () => {
+  rule("[API-3] bodies of all kinds obey the limit, not one route alone", async () => {
     const raw = bodyOfSize(LIMIT_BYTES + 1);
     for (const [method, path] of [
       ["PUT", "/v1/account/metadata"],
@@ -73,7 +73,7 @@ describe("size", () => {
 });
 
 describe("bodies that do not end", () => {
-  rule("[API-8] a half-sent body writes nothing, holds nobody up and leaves the server healthy", async () => {
+  rule("[API-16] a half-sent body writes nothing, holds nobody up and leaves the server healthy", async () => {
     const before = await spaceCount();
     const head = `POST /v1/spaces HTTP/1.1\r\nHost: ${shared.server.address}\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 40\r\n\r\n`;
     const held = descriptorsOf(shared.server.pid);
@@ -88,7 +88,7 @@ describe("bodies that do not end", () => {
     expect(await spaceCount()).toBe(before);
   });
 
-  rule("[API-8] a body shorter than its Content-Length is never acted upon, even when it is valid JSON", async () => {
+  rule("[API-16] a body shorter than its Content-Length is never acted upon, even when it is valid JSON", async () => {
     const before = await spaceCount();
     const socket = await openSocket(shared.server.port);
     socket.write(
@@ -105,7 +105,7 @@ describe("depth", () => {
   const nested = (depth: number, open: string, inner: string, close: string): string =>
     open.repeat(depth) + inner + close.repeat(depth);
   for (const depth of [1_000, 100_000]) {
-    rule(`[API-8] JSON nested ${depth} levels deep is a 400, not a 5xx`, async () => {
+    rule(`[API-1] JSON nested ${depth} levels deep is a 400, not a 5xx`, async () => {
       for (const value of [nested(depth, "[", "1", "]"), nested(depth, '{"a":', "1", "}")]) {
         const raw = `{"name":"deep","description":${value}}`;
         const reply = await shared.client.request("POST", "/v1/spaces", { raw });
@@ -115,7 +115,7 @@ describe("depth", () => {
     });
   }
 
-  rule("[API-8] a deep record value is refused without a 5xx and is not written", async () => {
+  rule("[API-1] a deep record value is refused without a 5xx and is not written", async () => {
     const { createCollection, createSpace } = await import("../support/server/fixtures.ts");
     const space = await createSpace(shared.client);
     const items = await createCollection(shared.client, space.id);
@@ -129,7 +129,7 @@ describe("depth", () => {
 });
 
 describe("numbers", () => {
-  rule("[API-1] a number beyond what is kept is refused where it stands, not turned into null", async () => {
+  rule("[API-1] [API-15] a number beyond what is kept is refused where it stands, not turned into null", async () => {
     const { createCollection, createSpace } = await import("../support/server/fixtures.ts");
     const space = await createSpace(shared.client);
     const items = await createCollection(shared.client, space.id, { dynamic: true });

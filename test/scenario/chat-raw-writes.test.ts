@@ -1,4 +1,4 @@
-/** `POST {S}/modify` on chat_messages keeps every rule of the chat endpoints (CHAT-1, § 10). */
+/** `POST {S}/modify` on chat_messages keeps every rule of the chat endpoints (CHAT-1). */
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
 import type { Json, JsonObject, Page, SpaceInfo, WriteResult } from "../support/server/client.ts";

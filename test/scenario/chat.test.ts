@@ -44,7 +44,7 @@ const refused = (title: string, body: JsonObject, code: string, details: JsonObj
   details,
 });
 const missing = (method: string, path: string, code: string, body?: JsonObject): Scenario => ({
-  title: `[API-6] ${method} ${path} answers ${code}`,
+  title: `[API-19] ${method} ${path} answers ${code}`,
   method,
   path,
   ...(body ? { body } : {}),

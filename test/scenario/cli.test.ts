@@ -340,16 +340,19 @@ describe("init", () => {
     expect(await server.client.get("/v1/health")).toMatchObject({ account: second["accountId"] as string });
   });
 
-  rule("[ACC-4] a phrase by flag and by stdin restores the same account; the peer id is new each time", async () => {
-    using one = scratchDir();
-    using two = scratchDir();
-    const byFlag = (await init(one.path, ["--mnemonic", ZERO_MNEMONIC])).json() as JsonObject;
-    const byStdin = (await init(two.path, ["--mnemonic-stdin"], `${ZERO_MNEMONIC}\n`)).json() as JsonObject;
-    expect(byStdin["accountId"]).toBe(byFlag["accountId"]!);
-    expect(byStdin["peerId"]).not.toBe(byFlag["peerId"]!);
-  });
+  rule(
+    "[ACC-4] [ACC-1] a phrase by flag and by stdin restores the same account; the peer id is new each time",
+    async () => {
+      using one = scratchDir();
+      using two = scratchDir();
+      const byFlag = (await init(one.path, ["--mnemonic", ZERO_MNEMONIC])).json() as JsonObject;
+      const byStdin = (await init(two.path, ["--mnemonic-stdin"], `${ZERO_MNEMONIC}\n`)).json() as JsonObject;
+      expect(byStdin["accountId"]).toBe(byFlag["accountId"]!);
+      expect(byStdin["peerId"]).not.toBe(byFlag["peerId"]!);
+    },
+  );
 
-  rule("[ACC-4] --index 0 is another account than the default 1", async () => {
+  rule("[ACC-4] [ACC-1] --index 0 is another account than the default 1", async () => {
     using one = scratchDir();
     using two = scratchDir();
     const byDefault = (await init(one.path, ["--mnemonic", ZERO_MNEMONIC])).json() as JsonObject;
@@ -366,7 +369,7 @@ describe("init", () => {
 });
 
 describe("auth login", () => {
-  rule("[ACC-3] login generates, by mnemonic restores, by --account selects", async () => {
+  rule("[ACC-3] login generates, restores by a phrase, and is refused where an account is open", async () => {
     await using one = await startServer({ account: false });
     const generated = (await svc(["auth", "login"], { addr: one.address })).json() as JsonObject;
     expect(generated).toMatchObject({ created: true, accountId: expect.any(String) });

@@ -12,7 +12,7 @@ const shared = useServer({}, async ({ client }) => {
 });
 
 describe("changing a definition while data exists", () => {
-  rule("[TYPE-4] a field added later can be written; records without it stay as they are", async () => {
+  rule("[TYPE-8] a field added later can be written; records without it stay as they are", async () => {
     const items = await type.declare({ fields: [{ key: "a", kind: "string", mutableBy: "any" }] });
     await items.modify([setFields("one", { a: "x" })]);
     await type.addField(items, { key: "b", kind: "number", mutableBy: "any" });
@@ -33,7 +33,7 @@ describe("changing a definition while data exists", () => {
     await shared.client.fails("POST", `${type.definitions}/nope/fields`, { key: "x" }, 404, "sdk.not_found");
   });
 
-  rule("[TYPE-4] a removed field keeps its values and takes no more; its key may come back another kind", async () => {
+  rule("[TYPE-8] a removed field keeps its values and takes no more; its key may come back another kind", async () => {
     const items = await type.declare({
       fields: [
         { key: "a", kind: "string", mutableBy: "any" },
@@ -54,7 +54,7 @@ describe("changing a definition while data exists", () => {
     expect(error.details).toMatchObject({ fieldId: field["id"]! });
   });
 
-  rule("[TYPE-3] a field that the rest of the definition needs cannot be removed", async () => {
+  rule("[TYPE-8] a field that the rest of the definition needs cannot be removed", async () => {
     const items = await type.declare({
       deleteBy: "author",
       search: { title: "t" },
@@ -74,7 +74,7 @@ describe("changing a definition while data exists", () => {
     expect((await type.fieldsOf(items)).map((field) => field["key"])).toEqual(["t", "by"]);
   });
 
-  rule("[TYPE-4] display leaves are patched; everything else is dataset.immutable", async () => {
+  rule("[TYPE-8] display leaves are patched; everything else is dataset.immutable", async () => {
     const items = await type.declare({ fields: [{ key: "a" }, { key: "b" }] });
     const patch = (body: JsonObject) => shared.client.request("PATCH", items.def, { body });
     const set = {
@@ -129,7 +129,7 @@ describe("changing a definition while data exists", () => {
   });
 
   rule(
-    "[TYPE-4] a removed definition keeps its records; writes are dataset.unknown; its name is free again",
+    "[TYPE-8] a removed definition keeps its records; writes are dataset.unknown; its name is free again",
     async () => {
       const items = await type.declare({ fields: [{ key: "a", mutableBy: "any" }] });
       await items.modify([setFields("one", { a: "x" })]);
@@ -152,7 +152,7 @@ describe("changing a definition while data exists", () => {
     },
   );
 
-  rule("[TYPE-4] declarations made at once under one name: one stands", async () => {
+  rule("[TYPE-3] declarations made at once under one name: one stands", async () => {
     const name = uniqueName("race");
     const replies = await Promise.all(
       Array.from({ length: 8 }, () => shared.client.request("POST", type.definitions, { body: { name, fields: [] } })),
@@ -162,7 +162,7 @@ describe("changing a definition while data exists", () => {
 });
 
 /** The last test: it stops the server of the others. */
-rule("[TYPE-4] definitions and what was written under each of their versions survive a restart", async () => {
+rule("[TYPE-8] definitions and what was written under each of their versions survive a restart", async () => {
   const items = await type.declare({ fields: [{ key: "a", mutableBy: "any" }] });
   await items.modify([setFields("one", { a: "x" })]);
   await type.addField(items, { key: "b", kind: "number", mutableBy: "any" });

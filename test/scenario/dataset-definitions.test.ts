@@ -24,7 +24,7 @@ describe("fields that are written once", () => {
     ],
   });
 
-  rule("[TYPE-4] the replies to a declaration name them", async () => {
+  rule("[TYPE-3] the replies to a declaration name them", async () => {
     const made = await shared.client.post<JsonObject>(type.definitions, draft(uniqueName("once")), 201);
     expect(made).toEqual({ datasetDefId: expect.any(String), writeOnceFields: ["left_out", "said"] });
     const def = `${type.definitions}/${made["datasetDefId"]}/fields`;
@@ -34,7 +34,7 @@ describe("fields that are written once", () => {
     });
   });
 
-  rule("[TYPE-4] the refusal says how to change the declaration, and that works", async () => {
+  rule("[TYPE-8] the refusal says how to change the declaration, and that works", async () => {
     const items = await type.declare({ fields: [{ key: "title", kind: "string" }] });
     await items.upsert([{ id: "r", fields: { title: "old" } }]);
     const change = async () => items.modify([{ id: "r", ops: [{ type: "$set", path: "title", value: "new" }] }]);
@@ -56,7 +56,7 @@ describe("fields that are written once", () => {
 });
 
 describe("declaring", () => {
-  rule("[TYPE-4] the whole of a definition reads back, and its JSON Schema says it all", async () => {
+  rule("[TYPE-3] [TYPE-4] the whole of a definition reads back, and its JSON Schema says it all", async () => {
     const items = await type.declare({
       displayName: "Things",
       description: "What there is",
@@ -160,7 +160,7 @@ describe("declaring", () => {
     } as never);
   });
 
-  rule("[TYPE-4] defaults: auto ids, anyone deletes, closed; a single search text reads back as a string", async () => {
+  rule("[TYPE-3] defaults: auto ids, anyone deletes, closed; a single search text reads back as a string", async () => {
     const { datasetDefId } = await shared.client.post<{ datasetDefId: string }>(
       type.definitions,
       { name: uniqueName("d"), fields: [{ key: "a" }], search: { text: ["a"] } },
@@ -174,7 +174,7 @@ describe("declaring", () => {
   });
 
   const bad = (title: string, draft: JsonObject, code: string, details?: JsonObject) => ({
-    title: `[TYPE-4] ${title} is ${code}`,
+    title: `[TYPE-3] ${title} is ${code}`,
     method: "POST",
     path: "{D}",
     body: { name: "bad_draft", fields: [], ...draft },
@@ -230,7 +230,7 @@ describe("declaring", () => {
       bad("an unknown part of a field", { fields: [{ key: "a", index: true }] }, "request.schema"),
       bad("an unknown part of a draft", { version: 2 }, "request.unknown_field", { fields: ["version"] }),
       {
-        title: "[TYPE-4] fields are required",
+        title: "[API-1] fields are required",
         method: "POST",
         path: "{D}",
         body: { name: "bad_draft" },
@@ -241,7 +241,7 @@ describe("declaring", () => {
     ],
   );
 
-  rule("[TYPE-4] nothing of a refused draft is left", async () => {
+  rule("[TYPE-3] nothing of a refused draft is left", async () => {
     const { datasets } = await shared.client.get<{ datasets: JsonObject[] }>(type.definitions);
     expect(datasets.filter((each) => each["name"] === "bad_draft")).toEqual([]);
   });
@@ -264,7 +264,7 @@ describe("records under declared rules", () => {
     expect(await items.find("one")).toBeUndefined();
   });
 
-  rule("[TYPE-4] local values are held to their kind on this device", async () => {
+  rule("[TYPE-3] local values are held to their kind on this device", async () => {
     const items = await type.declare({
       fields: [{ key: "a" }, { key: "here", kind: "number", scope: "local" }],
     } as never);
@@ -276,7 +276,7 @@ describe("records under declared rules", () => {
     expect(await items.find("one")).toMatchObject({ here: 5 });
   });
 
-  rule("[QUERY-1] a declared datetime of a dataset, nested or not, is compared with a $date only", async () => {
+  rule("[QUERY-6] a declared datetime of a dataset, nested or not, is compared with a $date only", async () => {
     const items = await type.declare({
       fields: [
         { key: "d", kind: "datetime", mutableBy: "any" },

@@ -64,7 +64,7 @@ describe("delete-records", () => {
         code: "request.schema",
       },
       {
-        title: "[API-6] delete-records of an unknown object",
+        title: "[API-19] delete-records of an unknown object",
         method: "POST",
         path: "{S}/delete-records",
         body: { objectId: "bafyunknown", dataset: "{dataset}", recordIds: ["a"] },

@@ -60,7 +60,7 @@ function sealedOf(path: string): Buffer[] {
 }
 
 rule(
-  "[OBJ-1] once an object is deleted and torn down, nothing it held is left in plain text while the server runs, nor sealed after a month that the device saw pass",
+  "[OBJ-5] [CHANGE-8] once an object is deleted and torn down, nothing it held is left in plain text while the server runs, nor sealed after a month that the device saw pass",
   async () => {
     await using server = await startServer();
     const { client, dataDir } = server;

@@ -203,7 +203,7 @@ describe("details", () => {
         mustContain: ['"message":"set.__proto__'],
       },
       {
-        title: "[API-1] the message names a path segment that is no percent-encoding",
+        title: "[API-5] the message names a path segment that is no percent-encoding",
         method: "GET",
         path: "/v1/spaces/%E0%A4%A",
         status: 400,
@@ -238,7 +238,7 @@ describe("details", () => {
         match: { recordIds: ["absent"] },
       },
       {
-        title: "[API-6] details carry only what the caller supplied: the unknown space id",
+        title: "[API-6] [API-11] details carry only what the caller supplied: the unknown space id",
         method: "GET",
         path: "/v1/spaces/no-such-space",
         status: 404,

@@ -140,7 +140,7 @@ describe("the task board", () => {
     await page.close();
   });
 
-  rule("[DATA-1] its script says what went wrong", async () => {
+  rule("its script says what went wrong", async () => {
     await using server = await startServer();
     using folder = await setUp(server);
     const complaint = (...args: string[]) => script(folder, server.base, ...args).then(String, String);

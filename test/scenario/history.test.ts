@@ -278,7 +278,7 @@ describe("refusals", () => {
       { ...get, title: "[HIST-2] an unknown base", path: `{path}/diff?version={first}&base=none`, ...notFound },
       {
         ...get,
-        title: "[API-1] a diff without a version",
+        title: "[API-5] a diff without a version",
         path: "{path}/diff",
         status: 400,
         code: "request.missing_field",
@@ -286,7 +286,7 @@ describe("refusals", () => {
       },
       {
         ...get,
-        title: "[API-1] a diff with an empty version",
+        title: "[API-5] a diff with an empty version",
         path: "{path}/diff?version=",
         status: 400,
         code: "request.missing_field",
@@ -294,22 +294,22 @@ describe("refusals", () => {
       },
       {
         ...get,
-        title: "[API-1] recordId without dataset",
+        title: "[API-5] recordId without dataset",
         path: "{path}?recordId=a",
         ...refused,
         details: { field: "recordId" },
       },
       {
         ...get,
-        title: "[API-1] recordIds without dataset",
+        title: "[API-5] recordIds without dataset",
         path: "{path}/diff?version={first}&recordIds=a",
         ...refused,
         details: { field: "recordIds" },
       },
-      { ...get, title: "[API-1] a bent cursor", path: "{path}?cursor=abc", ...refused, details: { field: "cursor" } },
+      { ...get, title: "[API-5] a bent cursor", path: "{path}?cursor=abc", ...refused, details: { field: "cursor" } },
       {
         ...get,
-        title: "[API-1] a window of more than a day",
+        title: "[API-5] a window of more than a day",
         path: "{path}?coalesceWindow=86401",
         ...refused,
         details: { field: "coalesceWindow" },
@@ -323,7 +323,7 @@ describe("refusals", () => {
       },
       {
         ...get,
-        title: "[API-6] an unknown object",
+        title: "[API-19] an unknown object",
         path: `{spacePath}/objects/${missing}/history`,
         status: 404,
         code: "object.not_found",

@@ -149,32 +149,39 @@ describe("invites", () => {
     expect(row).toMatchObject({ id: made.id, status: "active", ownRole: "owner" });
   });
 
-  rule("[ACL-17] [SPACE-2] with nobody in reach it says joining, refuses reads, and ends by cancel-join", async () => {
-    const made = await createSpace(shared.client, "far away");
-    const { inviteToken } = await shared.client.post<{ inviteToken: string }>(`/v1/spaces/${made.id}/invites`, {}, 201);
-    await using server = await startServer();
-    const joining = await server.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken }, 202);
-    expect(joining).toMatchObject({ id: made.id, status: "joining", ownRole: "none" });
-    expect(joining).not.toHaveProperty("spaceIndexObjectId");
-    const error = await server.client.fails(
-      "GET",
-      `/v1/spaces/${made.id}/members`,
-      undefined,
-      409,
-      "space.not_accepted",
-    );
-    expect(error.details).toMatchObject({ spaceId: made.id, status: "joining" });
-    expect(await server.client.get<SpaceInfo[]>("/v1/spaces?status=joining")).toHaveLength(1);
-    await server.client.post("/v1/spaces/join", { inviteToken }, 202);
-    await server.client.post(`/v1/spaces/${made.id}/acl/cancel-join`, {}, 204);
-    expect(await server.client.get<SpaceInfo>(`/v1/spaces/${made.id}`)).toMatchObject({ status: "deleted" });
-    await server.client.fails("POST", `/v1/spaces/${made.id}/acl/cancel-join`, {}, 409, "space.deleted");
-    expect(await server.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken }, 202)).toMatchObject({
-      status: "joining",
-    });
-    await server.client.del(`/v1/spaces/${made.id}`);
-    expect(await server.client.get<SpaceInfo[]>("/v1/spaces?status=joining")).toEqual([]);
-  });
+  rule(
+    "[ACL-17] [SPACE-2] [API-11] with nobody in reach the row says joining, refuses reads, and is gone after cancel-join",
+    async () => {
+      const made = await createSpace(shared.client, "far away");
+      const { inviteToken } = await shared.client.post<{ inviteToken: string }>(
+        `/v1/spaces/${made.id}/invites`,
+        {},
+        201,
+      );
+      await using server = await startServer();
+      const joining = await server.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken }, 202);
+      expect(joining).toMatchObject({ id: made.id, status: "joining", ownRole: "none" });
+      expect(joining).not.toHaveProperty("spaceIndexObjectId");
+      const error = await server.client.fails(
+        "GET",
+        `/v1/spaces/${made.id}/members`,
+        undefined,
+        409,
+        "space.not_accepted",
+      );
+      expect(error.details).toMatchObject({ spaceId: made.id, status: "joining" });
+      expect(await server.client.get<SpaceInfo[]>("/v1/spaces?status=joining")).toHaveLength(1);
+      await server.client.post("/v1/spaces/join", { inviteToken }, 202);
+      await server.client.post(`/v1/spaces/${made.id}/acl/cancel-join`, {}, 204);
+      expect(await server.client.get<SpaceInfo>(`/v1/spaces/${made.id}`)).toMatchObject({ status: "deleted" });
+      await server.client.fails("POST", `/v1/spaces/${made.id}/acl/cancel-join`, {}, 409, "space.deleted");
+      expect(await server.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken }, 202)).toMatchObject({
+        status: "joining",
+      });
+      await server.client.del(`/v1/spaces/${made.id}`);
+      expect(await server.client.get<SpaceInfo[]>("/v1/spaces?status=joining")).toEqual([]);
+    },
+  );
 });
 
 describe("one-to-one", () => {

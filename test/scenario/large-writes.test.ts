@@ -60,7 +60,7 @@ describe("a record has at most 1 MiB", () => {
     expect(row.name).toBe("n".repeat(LONGEST));
   });
 
-  rule("[DATA-1] a profile that no longer fits is refused; what was told before stays", async () => {
+  rule("[ACC-6] a profile that no longer fits is refused; what was told before stays", async () => {
     const account = await fillTwice(
       "PUT",
       "/v1/account/metadata",

@@ -78,7 +78,7 @@ describe("local writes", () => {
     ["an empty id", { records: [{ id: "", ops: [{ type: "$set", path: "mark", value: "x" }] }] }],
     ["traceIds", { records: [{ id: "a", ops: [{ type: "$set", path: "mark", value: "x" }] }], traceIds: ["t"] }],
   ] as const) {
-    rule(`[API-1] ${what} is 400 request.schema`, async () => {
+    rule(`[DATA-7] ${what} is 400 request.schema`, async () => {
       const request = { ...items.target, ...body, scope: "local" };
       await shared.client.fails("POST", `${items.path}/modify`, request, 400, "request.schema");
     });

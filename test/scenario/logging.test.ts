@@ -127,7 +127,7 @@ describe("logging", () => {
     );
   }
 
-  rule("[SRV-5] a network that cannot be reached is one line with its address, without a stack", async () => {
+  rule("[SRV-11] a network that cannot be reached is one line with its address, without a stack", async () => {
     let attempts = 0;
     using deaf = Bun.listen({
       hostname: "127.0.0.1",

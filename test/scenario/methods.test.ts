@@ -14,7 +14,16 @@ const listOf = (header: string | null): string[] =>
     .filter((name) => name !== "");
 
 describe("methods", () => {
-  rule("[API-6] every method that a documented path lacks is 405 with Allow naming those it has", async () => {
+  rule("[API-2] OPTIONS of every documented path names the methods that it has", async () => {
+    const { operations } = await loadDocument(shared.client);
+    for (const { path, method } of operations) {
+      const reply = await shared.client.request("OPTIONS", fillPath(path, {}, "x"));
+      expect([path, reply.status, reply.text]).toEqual([path, 204, ""]);
+      expect([path, listOf(reply.headers.get("allow")).includes(method)]).toEqual([path, true]);
+    }
+  });
+
+  rule("[API-2] every method that a documented path lacks is 405 with Allow naming those it has", async () => {
     const { operations } = await loadDocument(shared.client);
     const wrong: string[] = [];
     for (const path of new Set(operations.map((operation) => operation.path))) {
@@ -40,7 +49,7 @@ describe("methods", () => {
     () => ({ client: shared.client, vars: {} }),
     [
       {
-        title: "[API-6] HEAD of a GET route: its status, no body",
+        title: "[API-2] HEAD of a GET route: its status, no body",
         method: "HEAD",
         path: "/v1/health",
         status: 200,
@@ -50,20 +59,20 @@ describe("methods", () => {
         },
       },
       {
-        title: "[API-6] HEAD of what is not there: 404, no body",
+        title: "[API-2] HEAD of what is not there: 404, no body",
         method: "HEAD",
         path: "/v1/spaces/unknown",
         status: 404,
         after: (reply) => expect(reply.text).toBe(""),
       },
       {
-        title: "[API-6] HEAD of a route without GET is 405",
+        title: "[API-2] HEAD of a route without GET is 405",
         method: "HEAD",
         path: "/v1/shutdown",
         status: 405,
       },
       {
-        title: "[API-6] OPTIONS without an Origin names the methods",
+        title: "[API-2] OPTIONS without an Origin names the methods",
         method: "OPTIONS",
         path: "/v1/spaces",
         status: 204,
@@ -75,14 +84,14 @@ describe("methods", () => {
         },
       },
       {
-        title: "[API-6] an unknown path is 404 whatever the method",
+        title: "[API-2] an unknown path is 404 whatever the method",
         method: "DELETE",
         path: "/v1/nope",
         status: 404,
         code: "request.not_found",
       },
       {
-        title: "[API-6] an unknown method is refused without a 5xx",
+        title: "[API-2] an unknown method is refused without a 5xx",
         method: "PROPFIND",
         path: "/v1/spaces",
         status: 405,
@@ -91,12 +100,14 @@ describe("methods", () => {
     ],
   );
 
-  rule("[API-6] HEAD of an event stream opens no stream", async () => {
-    const reply = await shared.client.request("HEAD", "/v1/spaces/query/subscribe", { timeoutMs: 3_000 });
-    expect(reply.status).toBe(405);
+  rule("[API-2] HEAD of an event stream opens no stream", async () => {
+    const reply = await shared.client.request("HEAD", "/v1/identities/subscribe", { timeoutMs: 3_000 });
+    expect([reply.status, reply.headers.get("content-type"), reply.text]).toEqual([200, "text/event-stream", ""]);
+    const posted = await shared.client.request("HEAD", "/v1/spaces/query/subscribe", { timeoutMs: 3_000 });
+    expect(posted.status).toBe(405);
   });
 
-  rule("[DATA-2] a trailing slash, doubled slashes and dots never reach another resource", async () => {
+  rule("[API-2] a trailing slash, doubled slashes and dots never reach another resource", async () => {
     for (const path of ["/v1//spaces", "/v1/spaces//", "/v1/./../v1/nope", "/v1/spaces/%2F"]) {
       const reply = await shared.client.request("GET", path);
       expect([path, reply.status]).toEqual([path, 404]);

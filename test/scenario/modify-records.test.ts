@@ -10,6 +10,7 @@ const world = useItems();
 describe("records", () => {
   rule("[DATA-1] upsert true on an absent id creates", async () => {
     const result = await world.items.modify([setFields("fresh", { n: 1 })]);
+    expect(Object.keys(result).sort()).toEqual(["changeId", "recordIds", "versionId"]);
     expect(result.recordIds).toEqual(["fresh"]);
     expect(result.versionId).toBe(result.changeId);
     expect(result.changeId).not.toBe("");
@@ -43,7 +44,7 @@ describe("records", () => {
     },
   );
 
-  rule("[DATA-1] upsert true on a present id changes it; the creation version stays", async () => {
+  rule("[DATA-1] [DATA-8] upsert true on a present id changes it; the creation version stays", async () => {
     const id = await world.record({ n: 1, s: "kept" });
     const before = await world.items.find(id);
     await world.items.modify([setFields(id, { n: 2 })]);
@@ -61,7 +62,7 @@ describe("records", () => {
     expect(await world.items.find("never")).toBeUndefined();
   });
 
-  rule("[DATA-1] several records with one id apply in their order", async () => {
+  rule("[DATA-10] several records with one id apply in their order", async () => {
     const id = await world.record();
     const result = await world.items.modify([
       { id, ops: [op("$set", "n", 1)] },
@@ -73,7 +74,7 @@ describe("records", () => {
   });
 
   rule(
-    "[DATA-1] a wide record that one request names thousands of times ends as if each part had come by itself",
+    "[DATA-10] a wide record that one request names thousands of times ends as if each part had come by itself",
     async () => {
       const set = await createCollection(world.client, world.items.spaceId, { dynamic: true });
       const numbers = Array.from({ length: 5_000 }, (_, i) => i);
@@ -116,7 +117,7 @@ describe("records", () => {
   });
 
   rule(
-    "[DATA-1] a write on a tombstone is a whole-record rejection (opIndex -1); the id is never reusable",
+    "[DATA-9] a write on a tombstone is a whole-record rejection (opIndex -1); the id is never reusable",
     async () => {
       const id = await world.record({ n: 1 });
       await world.items.deleteRecords([id]);
@@ -156,7 +157,7 @@ describe("records", () => {
     },
   );
 
-  rule("[DATA-1] write-once fields can be set by the creating change only", async () => {
+  rule("[TYPE-3] write-once fields can be set by the creating change only", async () => {
     const once = await createCollection(world.client, world.items.spaceId, {
       fields: [
         { key: "first", kind: "string" },
@@ -169,7 +170,7 @@ describe("records", () => {
     expect(content(await once.find("a"))).toEqual({ id: "a", first: "x", n: 2 });
   });
 
-  rule("[DATA-1] a value of another kind than its field's is never stored", async () => {
+  rule("[TYPE-3] a value of another kind than its field's is never stored", async () => {
     const id = await world.record({ n: 1, s: "a" });
     for (const [path, value] of [
       ["n", "one"],
@@ -188,7 +189,7 @@ describe("records", () => {
     expect(content(await world.items.find(id))).toEqual({ id, n: 1, s: "a" });
   });
 
-  rule("[DATA-1] a datetime is stored as UTC with milliseconds, whatever form it came in", async () => {
+  rule("[API-7] a datetime is stored as UTC with milliseconds, whatever form it came in", async () => {
     const id = await world.record();
     for (const given of ["2026-01-31T10:30:00+01:00", "2026-01-31T09:30:00Z", Date.UTC(2026, 0, 31, 9, 30)]) {
       await world.apply(id, op("$set", "d", { $date: given }));
@@ -196,7 +197,7 @@ describe("records", () => {
     }
   });
 
-  rule("[DATA-1] numbers and text come back as they were given", async () => {
+  rule("[API-15] numbers and text come back as they were given", async () => {
     const id = await world.record();
     const values = { s: 'nul \u0000 tab \t quote " back \\ line\n astral \u{1F9ED} lone', n: 0.1 + 0.2 };
     await world.apply(id, op("$set", "", values));
@@ -241,7 +242,7 @@ describe("ids", () => {
     expect(await auto.find("mine")).toBeUndefined();
   });
 
-  rule("[DATA-4] record ids that look like paths, SQL or prototypes are plain ids", async () => {
+  rule("[API-15] record ids that look like paths, SQL or prototypes are plain ids", async () => {
     const plain = await createCollection(world.client, world.items.spaceId, { idPattern: ".+" });
     const ids = ["a.b", "a/b", "'; DROP TABLE rows; --", "__proto__", "constructor", "$set", "ключ", "\u{1F9ED}"];
     await plain.modify(ids.map((id) => setFields(id, { s: id })));
@@ -292,7 +293,7 @@ describe("versions and traces", () => {
     expect(await world.items.find(await world.record())).not.toHaveProperty("_traces");
   });
 
-  rule("[DATA-8] changeIds are unique, also when many writes arrive at once", async () => {
+  rule("[DATA-1] changeIds are unique, also when many writes arrive at once", async () => {
     const id = await world.record({ n: 0 });
     const results = await Promise.all(Array.from({ length: 50 }, () => world.apply(id, op("$inc", "n", 1))));
     expect(new Set(results.map((result) => result.changeId)).size).toBe(50);

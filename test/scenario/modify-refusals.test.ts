@@ -25,7 +25,7 @@ describe("refusals of the whole change", () => {
     "_x.y",
   ];
   for (const path of BAD_PATHS) {
-    rule(`[DATA-1] the path ${JSON.stringify(path)} refuses the whole change: 400 dataset.validation`, async () => {
+    rule(`[DATA-2] the path ${JSON.stringify(path)} refuses the whole change: 400 dataset.validation`, async () => {
       const id = await world.record({ n: 1 });
       const records = [
         { id, ops: [op("$set", "n", 2)] },
@@ -63,7 +63,7 @@ describe("refusals of the whole change", () => {
     }),
     [
       ...(["objectId", "dataset", "records"] as const).map((field) => ({
-        title: `[DATA-1] a missing ${field} is request.missing_field`,
+        title: `[API-1] a missing ${field} is request.missing_field`,
         method: "POST",
         path: "{S}/modify",
         body: Object.fromEntries(
@@ -76,7 +76,7 @@ describe("refusals of the whole change", () => {
         details: { field },
       })),
       {
-        title: "[DATA-1] a missing op type is request.schema with its path",
+        title: "[API-1] a missing op type is request.schema with its path",
         ...body([
           { id: "a", ops: [{ type: "$set", path: "n", value: 1 }] },
           { id: "b", ops: [] },
@@ -87,42 +87,42 @@ describe("refusals of the whole change", () => {
         details: { path: "records[2].ops[0].type" },
       },
       {
-        title: "[DATA-1] an upsert that is no boolean is request.schema",
+        title: "[API-1] an upsert that is no boolean is request.schema",
         ...body([{ id: "a", upsert: "yes", ops: [] }]),
         status: 400,
         code: "request.schema",
         details: { path: "records[0].upsert" },
       },
       {
-        title: "[DATA-1] a bad scope is request.schema",
+        title: "[API-1] a bad scope is request.schema",
         ...body([], { scope: "account" }),
         status: 400,
         code: "request.schema",
         details: { path: "scope" },
       },
       {
-        title: "[DATA-1] records that are no array are request.schema",
+        title: "[API-1] records that are no array are request.schema",
         ...body({}),
         status: 400,
         code: "request.schema",
         details: { path: "records" },
       },
       {
-        title: "[DATA-1] a record that is no object is request.schema",
+        title: "[API-1] a record that is no object is request.schema",
         ...body(["a"]),
         status: 400,
         code: "request.schema",
         details: { path: "records[0]" },
       },
       {
-        title: "[DATA-1] an id that is no string is request.schema",
+        title: "[API-1] an id that is no string is request.schema",
         ...body([{ id: 5, ops: [] }]),
         status: 400,
         code: "request.schema",
         details: { path: "records[0].id" },
       },
       {
-        title: "[DATA-1] traceIds that are no strings are request.schema",
+        title: "[API-1] traceIds that are no strings are request.schema",
         ...body([], { traceIds: [1] }),
         status: 400,
         code: "request.schema",
@@ -136,7 +136,7 @@ describe("refusals of the whole change", () => {
         code: "dataset.unknown",
       },
       {
-        title: "[API-6] an unknown object",
+        title: "[API-19] an unknown object",
         method: "POST",
         path: "{S}/modify",
         body: { objectId: "bafyunknown", dataset: "{dataset}", records: [{ id: "a", upsert: true, ops: [] }] },
@@ -146,7 +146,7 @@ describe("refusals of the whole change", () => {
     ],
   );
 
-  rule("[DATA-1] an unknown op, an op value of a wrong type: 4xx or a rejection, never stored", async () => {
+  rule("[DATA-10] an unknown op, an op value of a wrong type: 4xx or a rejection, never stored", async () => {
     for (const bad of [
       op("$rename", "n", "m"),
       op("$inc", "n", "1"),
@@ -166,13 +166,13 @@ describe("refusals of the whole change", () => {
     }
   });
 
-  rule("[DATA-1] a dataset that no type of the object declares is dataset.validation", async () => {
+  rule("[DATA-6] a dataset that no type of the object declares is dataset.validation", async () => {
     const other = await createCollection(world.client, world.items.spaceId);
     const body = { objectId: world.items.objectId, dataset: other.dataset, records: [setFields("a", { n: 1 })] };
     await world.client.fails("POST", `${world.items.path}/modify`, body, 400, "dataset.validation");
   });
 
-  rule("[DATA-1] an undeclared key of a dataset that is not dynamic is never stored", async () => {
+  rule("[TYPE-3] an undeclared key of a dataset that is not dynamic is never stored", async () => {
     const closed = await createCollection(world.client, world.items.spaceId);
     const body = { ...closed.target, records: [setFields("a", { n: 1, surprise: 1 })] };
     const reply = await world.client.request("POST", `${closed.path}/modify`, { body });

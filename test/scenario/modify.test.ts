@@ -170,7 +170,7 @@ const OPS: OpCase[] = [
 
 describe("ops", () => {
   for (const { title, before, ops, after, rejected = [] } of OPS) {
-    rule(`[DATA-1] ${title}`, async () => {
+    rule(`[DATA-10] ${title}`, async () => {
       const id = await world.record(before);
       const result = await world.apply(id, ...ops);
       expect(content(await world.items.find(id))).toEqual({ id, ...after });
@@ -180,7 +180,7 @@ describe("ops", () => {
     });
   }
 
-  rule("[DATA-1] keys that mean something to JavaScript are ordinary keys", async () => {
+  rule("[API-15] keys that mean something to JavaScript are ordinary keys", async () => {
     const id = await world.record();
     const reply = await world.client.request("POST", `${world.items.path}/modify`, {
       raw: JSON.stringify({

@@ -48,11 +48,11 @@ describe("create", () => {
     expect(row).not.toHaveProperty("_deletedAt");
   });
 
-  rule("[OBJ-1] an absent body creates too", async () => {
+  rule("[API-1] an absent body creates too", async () => {
     await shared.client.post(`/v1/spaces/${space.id}/objects`, undefined, 201);
   });
 
-  rule("[OBJ-1] type 1, parentId empty and a position after the folder's last are stamped", async () => {
+  rule("[OBJ-3] type 1, parentId empty and a position after the folder's last are stamped", async () => {
     const fresh = await createSpace(shared.client);
     const made: Row[] = [];
     for (let i = 0; i < 5; i++) made.push((await rowOf((await createObject(shared.client, fresh.id)).id, fresh.id))!);
@@ -66,7 +66,7 @@ describe("create", () => {
     expect(new Set(positions).size).toBe(5);
   });
 
-  rule("[OBJ-1] a given nav block overrides the stamps, each key by itself", async () => {
+  rule("[OBJ-3] a given nav block overrides the stamps, each key by itself", async () => {
     const folder = await createObject(shared.client, space.id, { nav: { type: 2 } });
     expect(navOf(await rowOf(folder.id))).toMatchObject({ type: 2, parentId: "" });
     const inside = await createObject(shared.client, space.id, { nav: { parentId: folder.id } });
@@ -114,7 +114,7 @@ describe("create", () => {
 
   runScenarios(context, [
     {
-      title: "[OBJ-1] an unknown key is request.unknown_field",
+      title: "[API-1] an unknown key is request.unknown_field",
       method: "POST",
       path: "{S}/objects",
       body: { name: "x" },
@@ -123,7 +123,7 @@ describe("create", () => {
       details: { fields: ["name"] },
     },
     {
-      title: "[OBJ-1] types that are no array are request.schema",
+      title: "[API-1] types that are no array are request.schema",
       method: "POST",
       path: "{S}/objects",
       body: { types: "page" },
@@ -131,7 +131,7 @@ describe("create", () => {
       code: "request.schema",
     },
     {
-      title: "[OBJ-1] a type entry that is no string is request.schema",
+      title: "[API-1] a type entry that is no string is request.schema",
       method: "POST",
       path: "{S}/objects",
       body: { types: [5] },
@@ -139,7 +139,7 @@ describe("create", () => {
       code: "request.schema",
     },
     {
-      title: "[OBJ-1] nav.type that is no number is request.schema",
+      title: "[API-1] nav.type that is no number is request.schema",
       method: "POST",
       path: "{S}/objects",
       body: { nav: { type: "folder" } },
@@ -147,7 +147,7 @@ describe("create", () => {
       code: "request.schema",
     },
     {
-      title: "[OBJ-1] a nav.type that is neither item nor folder is request.invalid_field",
+      title: "[OBJ-3] a nav.type that is neither item nor folder is request.invalid_field",
       method: "POST",
       path: "{S}/objects",
       body: { nav: { type: 3 } },
@@ -156,7 +156,7 @@ describe("create", () => {
       details: { field: "nav.type" },
     },
     {
-      title: "[OBJ-1] an unknown type is 400 type.not_found",
+      title: "[OBJ-1] [API-19] an unknown type is 400 type.not_found",
       method: "POST",
       path: "{S}/objects",
       body: { types: ["no-such-type"] },
@@ -180,7 +180,7 @@ describe("create", () => {
       code: "object.type_required",
     },
     {
-      title: "[OBJ-1] an unknown property is property.not_found",
+      title: "[OBJ-1] [API-19] an unknown property is property.not_found",
       method: "POST",
       path: "{S}/objects",
       body: { initialProperties: { svc: { nonsense: 1 } } },
@@ -216,7 +216,7 @@ describe("create", () => {
 });
 
 describe("query", () => {
-  rule("[QUERY-7] filter over svc.name and nav, sort, page, totals", async () => {
+  rule("[QUERY-4] filter over svc.name and nav, sort, page, totals", async () => {
     const fresh = await createSpace(shared.client);
     for (const name of ["pear", "apple", "fig", "kiwi"]) {
       await createObject(shared.client, fresh.id, { initialProperties: { svc: { name } } });
@@ -257,7 +257,7 @@ describe("query", () => {
       status: 200,
     },
     {
-      title: "[QUERY-7] an unknown id is an empty page, never a 404",
+      title: "[QUERY-5] an unknown id is an empty page, never a 404",
       method: "POST",
       path: "{S}/objects/query",
       body: { filter: { id: "bafyunknown" } },
@@ -268,7 +268,7 @@ describe("query", () => {
 });
 
 describe("delete", () => {
-  rule("[OBJ-1] 204; the row and everything in the object are gone, for good", async () => {
+  rule("[OBJ-5] 204; the row and everything in the object are gone, for good", async () => {
     const items = await createCollection(shared.client, space.id);
     await items.modify([setFields("a", { n: 1 })]);
     await shared.client.del(`${items.path}/objects/${items.objectId}`);
@@ -279,7 +279,7 @@ describe("delete", () => {
     await shared.client.fails("POST", `${items.path}/modify`, write, 404, "object.not_found");
   });
 
-  rule("[OBJ-1] of deletions at once one deletes, the others find nothing", async () => {
+  rule("[OBJ-5] of deletions at once one deletes, the others find nothing", async () => {
     for (let round = 0; round < 10; round++) {
       const made = await createObject(shared.client, space.id);
       const path = `/v1/spaces/${space.id}/objects/${made.id}`;
@@ -290,14 +290,14 @@ describe("delete", () => {
     }
   });
 
-  rule("[OBJ-1] children are not cascaded", async () => {
+  rule("[OBJ-5] children are not cascaded", async () => {
     const folder = await createObject(shared.client, space.id, { nav: { type: 2 } });
     const child = await createObject(shared.client, space.id, { nav: { parentId: folder.id } });
     await shared.client.del(`/v1/spaces/${space.id}/objects/${folder.id}`);
     expect(navOf(await rowOf(child.id))["parentId"]).toBe(folder.id);
   });
 
-  rule("[OBJ-1] a subscription on the object's dataset hears of the deletion", async () => {
+  rule("[LIVE-2] a subscription on the object's dataset hears of the deletion", async () => {
     const items = await createCollection(shared.client, space.id);
     await items.modify([setFields("a", { n: 1 })]);
     await using stream = await shared.client.stream("POST", `${items.path}/query/subscribe`, {
@@ -313,7 +313,7 @@ describe("delete", () => {
 
   runScenarios(context, [
     {
-      title: "[OBJ-1] DELETE of an unknown object is 404 sdk.not_found",
+      title: "[OBJ-5] DELETE of an unknown object is 404 sdk.not_found",
       method: "DELETE",
       path: "{S}/objects/bafyunknown",
       status: 404,
@@ -332,7 +332,7 @@ describe("delete", () => {
 
 describe("derived fields", () => {
   rule(
-    "[OBJ-1] modifiedAt moves on every synced write to any dataset of the object; createdAt and author stay",
+    "[OBJ-4] modifiedAt moves on every synced write to any dataset of the object; createdAt and author stay",
     async () => {
       const items = await createCollection(shared.client, space.id);
       const before = (await rowOf(items.objectId))!;
@@ -345,7 +345,7 @@ describe("derived fields", () => {
     },
   );
 
-  rule("[OBJ-1] derived fields cannot be written by clients", async () => {
+  rule("[OBJ-4] derived fields cannot be written by clients", async () => {
     const made = await createObject(shared.client, space.id);
     const before = await rowOf(made.id);
     for (const patch of [{ author: "me" }, { createdAt: { $date: "2020-01-01T00:00:00.000Z" } }, { spaceId: "x" }]) {
@@ -358,7 +358,7 @@ describe("derived fields", () => {
     for (const key of ["author", "createdAt", "spaceId"]) expect(row![key]).toEqual(before![key]!);
   });
 
-  rule("[OBJ-1] moving is setting nav.parentId and nav.pos", async () => {
+  rule("[OBJ-3] moving is setting nav.parentId and nav.pos", async () => {
     const folder = await createObject(shared.client, space.id, { nav: { type: 2 } });
     const made = await createObject(shared.client, space.id);
     await shared.client.post(`/v1/spaces/${space.id}/properties/${made.id}/set/nav`, {
@@ -369,7 +369,7 @@ describe("derived fields", () => {
   });
 });
 
-rule("[OBJ-1] a type and the space's index hold no messages, no blocks and no rows of their own making", async () => {
+rule("[DATA-6] a type and the space's index hold no messages, no blocks and no rows of their own making", async () => {
   const refused = (path: string, body: JsonObject, method = "POST") =>
     shared.client.fails(method, `/v1/spaces/${space.id}${path}`, body, 400, "dataset.validation");
   const message = { type: "$set", path: "", value: { text: "x" } };
@@ -392,7 +392,7 @@ rule("[OBJ-1] a type and the space's index hold no messages, no blocks and no ro
   expect(typesOf(await rowOf(type.typeId))).toEqual(["__type__"]);
 });
 
-rule("[OBJ-1] an id with reserved characters in the path is decoded once and found unknown, never a 5xx", async () => {
+rule("[API-5] an id with reserved characters in the path is decoded once and found unknown, never a 5xx", async () => {
   for (const id of ["a%2Fb", "%E2%98%82", "a%00b", "..%2f..", encodeURIComponent(uniqueName("x").repeat(200))]) {
     const reply = await shared.client.request("GET", `/v1/spaces/${space.id}/properties/${id}`);
     expect([id, reply.status >= 400 && reply.status < 500]).toEqual([id, true]);

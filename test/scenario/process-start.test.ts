@@ -38,7 +38,7 @@ describe("addresses", () => {
     await server.client.get("/v1/health");
   });
 
-  rule("[SRV-3] a port that is taken fails the start with an error, without LISTENING", async () => {
+  rule("[SRV-15] a port that is taken fails the start with an error, without LISTENING", async () => {
     await using first = await startServer({ account: false });
     const second = await refusedStart({ addr: first.address });
     expect(second.code).not.toBe(0);

@@ -30,7 +30,7 @@ describe("shutdown", () => {
     });
   }
 
-  rule("[SRV-4] POST /v1/shutdown works unauthorized", async () => {
+  rule("[SRV-4] [ACC-5] POST /v1/shutdown works unauthorized", async () => {
     await using server = await startServer({ account: false });
     await server.client.post("/v1/shutdown", undefined, 204);
     expect(await server.exited).toBe(0);

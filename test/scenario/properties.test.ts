@@ -46,7 +46,7 @@ describe("adding", () => {
     expect(await add({ name: "Day", kind: "string", format: { type: "date" } })).toMatchObject({ kind: "string" });
   });
 
-  rule("[TYPE-2] built-in types list theirs, and take none", async () => {
+  rule("[TYPE-1] built-in types list theirs, and take none", async () => {
     const ids = async (typeId: string) =>
       (await shared.client.get<{ properties: JsonObject[] }>(`${S()}/types/${typeId}/properties`)).properties.map(
         ({ id, kind, scope }) => `${id} ${kind} ${scope}`,

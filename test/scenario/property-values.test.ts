@@ -8,7 +8,7 @@ import { useTypedSpace } from "../support/worlds/typed-space.ts";
 const { shared, spaceId, typeId, S, T, add, holder, set, row } = useTypedSpace();
 
 describe("values", () => {
-  rule("[TYPE-2] details name property, format and reason; nothing is written", async () => {
+  rule("[TYPE-7] details name property, format and reason; nothing is written", async () => {
     const links = await add({ name: "Links", format: { type: "links" } });
     const day = await add({ name: "Day", format: { type: "date" } });
     const objectId = await holder();
@@ -27,7 +27,7 @@ describe("values", () => {
     await shared.client.fails("POST", `${S()}/objects`, created, 400, "property.format_violation");
   });
 
-  rule("[TYPE-2] details name property, kind and reason; a raw write is held to the kind as well", async () => {
+  rule("[TYPE-7] details name property, kind and reason; a raw write is held to the kind as well", async () => {
     const prop = await add({ name: "Count", kind: "number" });
     const list = await add({ name: "List", kind: "array", items: { kind: "string" } });
     const objectId = await holder();
@@ -60,7 +60,7 @@ describe("values", () => {
     expect(await row(objectId)).toMatchObject({ [typeId()]: { [prop.id]: 2, [list.id]: ["x"] } });
   });
 
-  rule("[TYPE-2] a raw synced write to what is not synced is dataset.validation", async () => {
+  rule("[TYPE-7] a raw synced write to what is not synced is dataset.validation", async () => {
     const local = await add({ name: "Here", kind: "string", scope: "local" });
     const objectId = await holder();
     for (const path of [`${typeId()}.${local.id}`, "chat.unreadCount", "chat.notifyMode", "svc.types"]) {
@@ -73,7 +73,7 @@ describe("values", () => {
     }
   });
 
-  rule("[TYPE-2] raw values stand under types of the space that the object carries", async () => {
+  rule("[TYPE-7] raw values stand under types of the space that the object carries", async () => {
     const prop = await add({ name: "Raw", kind: "string" });
     const [carrying, bare] = [await holder(), (await createObject(shared.client, spaceId())).id];
     const raw = (objectId: string, op: JsonObject) => ({
@@ -103,7 +103,7 @@ describe("values", () => {
     expect(await row(bare)).not.toHaveProperty("spaceIndex");
   });
 
-  rule("[TYPE-2] chat.notifyMode is all, mentions or none", async () => {
+  rule("[TYPE-7] chat.notifyMode is all, mentions or none", async () => {
     const chat = (await createObject(shared.client, spaceId(), { types: ["chat"] })).id;
     const path = `${S()}/properties/${chat}/set/chat`;
     const modeOf = async () => ((await row(chat))["chat"] as JsonObject | undefined)?.["notifyMode"];
@@ -134,7 +134,7 @@ describe("values", () => {
     expect((await shared.client.post<Page>(`${S()}/objects/query`, body)).records).toHaveLength(2);
   });
 
-  rule("[QUERY-1] a declared datetime is compared with a $date only; the message says how", async () => {
+  rule("[QUERY-6] a declared datetime is compared with a $date only; the message says how", async () => {
     const prop = await add({ name: "Due", kind: "datetime" });
     const nested = await add({
       name: "Log",
@@ -163,7 +163,7 @@ describe("objects and types", () => {
     expect(await row(object.id)).toMatchObject({ svc: { types: [typeId(), "page", "nav"] } });
   });
 
-  rule("[OBJ-1] types are attached and detached at create only", async () => {
+  rule("[OBJ-1] [API-19] types are attached and detached at create only", async () => {
     const objectId = await holder();
     for (const verb of ["attach", "detach"])
       await shared.client.fails(
@@ -213,7 +213,7 @@ describe("objects and types", () => {
 });
 
 describe("values given when an object is created", () => {
-  rule("[TYPE-2] each goes where its scope says: none of a private one is in the object's changes", async () => {
+  rule("[TYPE-7] each goes where its scope says: none of a private one is in the object's changes", async () => {
     const [synced, local, account] = await Promise.all([
       add({ name: "n", kind: "number" }),
       add({ name: "on this device", kind: "number", scope: "local" }),
@@ -228,7 +228,7 @@ describe("values given when an object is created", () => {
     expect([synced, local, account].map((property) => text.includes(property!.id))).toEqual([true, false, false]);
   });
 
-  rule("[TYPE-2] a bundle's root is everybody's: private values are refused", async () => {
+  rule("[TYPE-7] a bundle's root is everybody's: private values are refused", async () => {
     const local = await add({ name: "on this device", kind: "number", scope: "local" });
     const answer = await shared.client.request("POST", `${S()}/bundles`, {
       body: { id: "private/v1", rootTypes: [typeId()], rootProperties: { task: { [local.id]: 2 } } },
@@ -241,7 +241,7 @@ describe("values given when an object is created", () => {
 });
 
 describe("what the server keeps", () => {
-  rule("[OBJ-1] counters of a chat are not written, neither later nor when it is created", async () => {
+  rule("[OBJ-4] counters of a chat are not written, neither later nor when it is created", async () => {
     const { id } = await createObject(shared.client, spaceId(), { types: ["chat"] });
     const patch = { unreadCount: 9 };
     for (const [path, body] of [

@@ -134,7 +134,7 @@ describe("semantics", () => {
     });
   }
 
-  rule("[QUERY-2] absent and null mean everything", async () => {
+  rule("[QUERY-1] absent and null mean everything", async () => {
     for (const body of [{}, { filter: null }]) {
       expect((await items.query(body)).records).toHaveLength(Object.keys(DOCUMENTS).length);
     }
@@ -229,7 +229,7 @@ function deepAnd(levels: number): JsonObject {
 
 describe("refusals", () => {
   for (const [title, filter, codes, details] of FAULTS) {
-    rule(`[QUERY-2] ${title} is 400 ${codes}`, async () => {
+    rule(`[QUERY-1] ${title} is 400 ${codes}`, async () => {
       const reply = await shared.client.request("POST", `${items.path}/query`, { body: { ...items.target, filter } });
       expect(reply.status).toBe(400);
       const { error } = reply.json as unknown as { error: ErrorBody };
@@ -239,7 +239,7 @@ describe("refusals", () => {
     });
   }
 
-  rule("[QUERY-2] the unknown_operator message lists what is supported", async () => {
+  rule("[QUERY-1] the unknown_operator message lists what is supported", async () => {
     const error = await shared.client.fails(
       "POST",
       `${items.path}/query`,
@@ -250,7 +250,7 @@ describe("refusals", () => {
     for (const operator of ["$elemMatch", "$regex", "$nin"]) expect(error.message).toContain(operator);
   });
 
-  rule("[QUERY-2] the same refusals stand on every endpoint that takes a filter", async () => {
+  rule("[QUERY-1] the same refusals stand on every endpoint that takes a filter", async () => {
     const filter = { v: { $near: 1 } };
     for (const [path, body] of [
       ["/v1/spaces/query", {}],
@@ -263,14 +263,14 @@ describe("refusals", () => {
     }
   });
 
-  rule("[QUERY-2] a filter of another JSON type is request.schema", async () => {
+  rule("[QUERY-1] a filter of another JSON type is request.schema", async () => {
     for (const filter of [[], "v=5", 5, true]) {
       await shared.client.fails("POST", `${items.path}/query`, { ...items.target, filter }, 400, "request.schema");
     }
   });
 
   rule(
-    "[QUERY-2] a declared datetime compared with a bare number or string is filter.invalid and shows a $date",
+    "[QUERY-6] a declared datetime compared with a bare number or string is filter.invalid and shows a $date",
     async () => {
       const dated = await createCollection(shared.client, items.spaceId, {
         fields: [{ key: "at", kind: "datetime", mutableBy: "any" }],
@@ -283,7 +283,7 @@ describe("refusals", () => {
     },
   );
 
-  rule("[QUERY-2] so is an instant of a built-in dataset, in queries, live queries and $match", async () => {
+  rule("[QUERY-6] so is an instant of a built-in dataset, in queries, live queries and $match", async () => {
     const { client } = shared;
     const S = `/v1/spaces/${items.spaceId}`;
     const chat = await createObject(client, items.spaceId, { types: ["chat"] });

@@ -81,11 +81,11 @@ describe("sort", () => {
     expect(ids(page)).toEqual(sorted.map((row) => row.id));
   });
 
-  rule("[QUERY-3] without a sort the order is stable from call to call", async () => {
+  rule("[QUERY-4] without a sort the order is stable from call to call", async () => {
     expect(ids(await items.query({}))).toEqual(ids(await items.query({})));
   });
 
-  rule("[QUERY-3] -_ver.id is newest first", async () => {
+  rule("[DATA-8] -_ver.id is newest first", async () => {
     const fresh = await createCollection(shared.client, items.spaceId);
     for (const id of ["first", "third", "second"]) await fresh.modify([setFields(id, { n: 1 })]);
     await fresh.modify([setFields("first", { n: 2 })]); // an edit never moves the creation version
@@ -116,7 +116,7 @@ describe("paging", () => {
     expect(new Set(seen).size).toBe(25);
   });
 
-  rule("[QUERY-4] limit absent, 0 or negative is unlimited; offset at most 0 is ignored", async () => {
+  rule("[QUERY-4] [API-18] limit absent, 0 or negative is unlimited; offset at most 0 is ignored", async () => {
     for (const body of [{}, { limit: 0 }, { limit: -4 }, { offset: 0 }, { offset: -3 }]) {
       expect((await items.query(body)).records).toHaveLength(25);
     }
@@ -142,6 +142,16 @@ describe("paging", () => {
       const page = await items.query({ ...body, limit: 3 });
       expect(Object.keys(page)).toEqual(["records"]);
     }
+  });
+
+  rule("[API-18] a reply of more than 256 Ki characters comes without its length, a shorter one with it", async () => {
+    const large = await createCollection(shared.client, items.spaceId);
+    const fields = { s: "é".repeat(100_000) };
+    await large.upsert(["a", "b", "c"].map((id) => ({ id, fields })));
+    const ask = (on: Collection) => shared.client.request("POST", `${on.path}/query`, { body: { ...on.target } });
+    const [long, short] = [await ask(large), await ask(items)];
+    expect([long, short].map(({ headers }) => headers.get("content-length") === null)).toEqual([true, false]);
+    expect((long.json as unknown as { records: JsonObject[] }).records).toMatchObject([fields, fields, fields]);
   });
 
   rule("[QUERY-4] a very large limit and offset are fine", async () => {
@@ -242,7 +252,7 @@ describe("bodies", () => {
         match: { records: [] },
       },
       {
-        title: "[API-6] an unknown object is 404",
+        title: "[API-19] an unknown object is 404",
         method: "POST",
         path: "{S}/query",
         body: { objectId: "bafyunknown", dataset: "{dataset}" },

@@ -55,6 +55,8 @@ describe("what the runtime answers itself", () => {
       expect(await answerTo(firstLine, headers)).toMatch(
         new RegExp(`^HTTP/1.1 ${status} [^\\r]+\\r\\nConnection: close\\r\\n\\r\\n$`),
       );
+    // A method that it does not know gets nothing at all.
+    expect(await answerTo("get /v1/health HTTP/1.1")).toBe("");
     await shared.client.get("/v1/health");
   });
 });

@@ -189,7 +189,7 @@ describe("members", () => {
       code: "request.schema",
     },
     {
-      title: "[ACL-19] declining who has not asked is identity.not_found",
+      title: "[ACL-19] [API-19] declining who has not asked is identity.not_found",
       method: "POST",
       path: "{S}/acl/decline",
       body: { identity: "{otherId}" },
@@ -197,7 +197,7 @@ describe("members", () => {
       code: "identity.not_found",
     },
     {
-      title: "[ACL-19] the permission of no member is identity.not_found",
+      title: "[ACL-19] [API-19] the permission of no member is identity.not_found",
       method: "POST",
       path: "{S}/acl/permissions",
       body: { changes: [{ identity: "{otherId}", permission: "reader" }] },

@@ -30,7 +30,7 @@ async function askAndBeLetIn(owner: Device, joiner: Device, spaceId: string, per
 
 describe("two accounts on a LAN", () => {
   rule(
-    "[ACL-14] [SPACE-1] invite, request, accept, data both ways, removal: the next edit does not come",
+    "[ACL-14] [SPACE-1] [API-11] invite, request, accept, data both ways, removal: the next edit does not come",
     async () => {
       await using owner = await startDevice({ lan: true });
       await using guest = await startDevice({ lan: true });

@@ -197,6 +197,18 @@ describe("adding and dropping", () => {
     const path = `/v1/streams/${stream.streamId}`;
     await shared.client.fails("POST", path, { drop: ["a"] }, 404, "stream.not_found");
   });
+
+  rule("[LIVE-6] a request one of whose subscriptions is refused adds nothing and drops nothing", async () => {
+    await using stream = await open(events("stays", "whole.stays"));
+    await stream.expect("stays", "ready");
+    const body = { drop: ["stays"], add: [events("comes", "whole.comes"), { ...SUB, id: "odd", path: "/v1/spaces" }] };
+    const path = `/v1/streams/${stream.streamId}`;
+    const error = await shared.client.fails("POST", path, body, 400, "request.invalid_field");
+    expect(error.details).toMatchObject({ field: "add[1].path" });
+    expect(await publish("whole.comes")).toEqual({ subscribers: 0 });
+    expect(await publish("whole.stays", 1)).toEqual({ subscribers: 1 });
+    expect(await stream.expect("stays", "event")).toMatchObject({ data: 1 });
+  });
 });
 
 const SUB = { id: "a", method: "GET", path: "/v1/events/subscribe" };

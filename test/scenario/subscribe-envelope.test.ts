@@ -30,7 +30,7 @@ describe("envelope", () => {
     expect(stream.rawText()).not.toMatch(/^id:/m);
   });
 
-  rule("[LIVE-1] includeTotal adds total and hasNext to the snapshot", async () => {
+  rule("[LIVE-2] includeTotal adds total and hasNext to the snapshot", async () => {
     const items = await fresh(5);
     await using stream = await subscribe(items, { sort: ["n"], limit: 2, includeTotal: true });
     expect(await stream.snapshot()).toMatchObject({ records: [{ id: "r0" }, { id: "r1" }], total: 5, hasNext: true });
@@ -61,7 +61,7 @@ describe("envelope", () => {
         code: "object.not_found",
       },
       {
-        title: "[LIVE-2] limit needs a sort",
+        title: "[LIVE-3] limit needs a sort",
         method: "POST",
         path: "{S}/objects/query/subscribe",
         body: { limit: 5 },
@@ -70,7 +70,7 @@ describe("envelope", () => {
         details: { field: "sort" },
       },
       {
-        title: "[LIVE-2] mailboxCapacity below 16 is request.invalid_field",
+        title: "[LIVE-4] mailboxCapacity below 16 is request.invalid_field",
         method: "POST",
         path: "{S}/objects/query/subscribe",
         body: { mailboxCapacity: 15 },
@@ -79,7 +79,7 @@ describe("envelope", () => {
         details: { field: "mailboxCapacity" },
       },
       {
-        title: "[LIVE-2] an unknown key is request.unknown_field",
+        title: "[API-1] an unknown key is request.unknown_field",
         method: "POST",
         path: "{S}/objects/query/subscribe",
         body: { cursor: "x" },

@@ -158,7 +158,7 @@ describe("changes", () => {
 });
 
 describe("removal", () => {
-  rule("[LIVE-2] deleted, filtered-out and displaced are told apart", async () => {
+  rule("[LIVE-2] [LIVE-3] deleted, filtered-out and displaced are told apart", async () => {
     const items = await fresh(6);
     await using stream = await subscribe(items, { filter: { s: "in" }, sort: ["n"], limit: 3 });
     expect(idsOf((await stream.snapshot()).records)).toEqual(["r0", "r1", "r2"]);
@@ -194,7 +194,7 @@ describe("removal", () => {
     expect(idsOf(entry!.added)).toEqual(["r3"]);
   });
 
-  rule("[LIVE-2] the window is [offset, offset + limit): a deletion before it shifts it", async () => {
+  rule("[LIVE-3] the window is [offset, offset + limit): a deletion before it shifts it", async () => {
     const items = await fresh(8);
     await using stream = await subscribe(items, { sort: ["n"], offset: 2, limit: 3 });
     const window: Window = new Map((await stream.snapshot()).records.map((row) => [row.id, row]));
@@ -234,7 +234,7 @@ describe("local scope", () => {
 });
 
 describe("closing", () => {
-  rule("[LIVE-2] drifted: more than driftBudgetPercent of the held window left without replacement", async () => {
+  rule("[LIVE-3] drifted: more than driftBudgetPercent of the held window left without replacement", async () => {
     const items = await fresh(10);
     await using stream = await shared.client.stream("POST", `${items.path}/query/subscribe`, {
       ...items.target,
@@ -247,7 +247,7 @@ describe("closing", () => {
     expect((await stream.untilClosed()).reason).toBe("drifted");
   });
 
-  rule("[LIVE-2] a loss within the drift budget, or one that is refilled, does not close the stream", async () => {
+  rule("[LIVE-3] a loss within the drift budget, or one that is refilled, does not close the stream", async () => {
     const items = await fresh(40);
     await using stream = await shared.client.stream("POST", `${items.path}/query/subscribe`, {
       ...items.target,
@@ -264,7 +264,7 @@ describe("closing", () => {
     expect((await stream.changes()).flatMap(({ updated }) => idsOf(updated))).toEqual(["r10"]);
   });
 
-  rule("[LIVE-2] closed is terminal; a new stream's snapshot is the current state", async () => {
+  rule("[LIVE-1] closed is terminal; a new stream's snapshot is the current state", async () => {
     const items = await fresh(10);
     const body = { ...items.target, sort: ["n"], limit: 10, driftBudgetPercent: 10 };
     await using first = await shared.client.stream("POST", `${items.path}/query/subscribe`, body);
@@ -277,7 +277,7 @@ describe("closing", () => {
   });
 
   rule(
-    "[LIVE-2] a reader that lags ends with overflow or catches up coalesced; it is never silently wrong",
+    "[LIVE-4] a reader that lags ends with overflow or catches up coalesced; it is never silently wrong",
     async () => {
       const items = await fresh(50);
       await using socket = await openSocket(shared.server.port);

@@ -94,7 +94,7 @@ describe("sync status of a server that is alone", () => {
     await client.fails("GET", `${path}/objects/${NOWHERE}`, undefined, 404, "object.not_found");
   });
 
-  rule("[API-11] faults: the space resolution errors, id faults, and what is not offered", async () => {
+  rule("[API-11] [API-19] faults: the space resolution errors, id faults, and what is not offered", async () => {
     const { client } = shared;
     const space = await createSpace(client);
     const { id: gone } = await createSpace(client);

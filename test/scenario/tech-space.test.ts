@@ -83,6 +83,17 @@ describe("spaces collection", () => {
       code: "request.invalid_field",
       details: { field: "objectId" },
     },
+    ...["/v1/devices/query", "/v1/spaces/{alpha}/objects/any/files/query"].flatMap((path) =>
+      ["objectId", "dataset"].map((field) => ({
+        title: `[QUERY-7] ${field} in ${path} is request.invalid_field`,
+        method: "POST",
+        path,
+        body: { [field]: "given" },
+        status: 400,
+        code: "request.invalid_field",
+        details: { field },
+      })),
+    ),
     {
       title: "[API-1] mailboxCapacity belongs to subscribe alone",
       method: "POST",
@@ -232,7 +243,7 @@ describe("account record and profile", () => {
 });
 
 describe("dataset listings", () => {
-  rule("[TYPE-3] /v1/datasets lists spaces, profile and devices with JSON Schemas", async () => {
+  rule("[TYPE-4] /v1/datasets lists spaces, profile and devices with JSON Schemas", async () => {
     const { datasets } = await shared.client.get<{ datasets: { name: string; schema: JsonObject; typeId?: string }[] }>(
       "/v1/datasets",
     );

@@ -64,7 +64,7 @@ describe("the agent space", () => {
 });
 
 describe("the control API", () => {
-  rule("[AGENT-14] has the same guard and envelope, and describes itself", async () => {
+  rule("[AGENT-14] [API-9] has the same guard and envelope, and describes itself", async () => {
     const document = await control().get<{ openapi: string; paths: JsonObject }>("/openapi.json");
     expect(document.openapi).toBe("3.1.0");
     for (const path of [

@@ -1,7 +1,7 @@
 /** Properties of types, and values of them on objects. */
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
-import type { JsonObject, SpaceInfo, WriteResult } from "../support/server/client.ts";
+import { type JsonObject, type SpaceInfo, untilAfter, type WriteResult } from "../support/server/client.ts";
 import { type CreatedType, createObject, createSpace, createType } from "../support/server/fixtures.ts";
 import { runScenarios } from "../support/server/scenario.ts";
 
@@ -39,7 +39,7 @@ describe("properties", () => {
     expect(properties.map((entry) => entry.id)).toEqual([made.id]);
   });
 
-  rule("[TYPE-2] values are keyed by propId, set and removed with set/:typeId", async () => {
+  rule("[TYPE-7] values are keyed by propId, set and removed with set/:typeId", async () => {
     const prop = await addProperty({ name: "Rating", kind: "number" });
     const object = await createObject(shared.client, space.id, { types: [type.typeId] });
     const path = `/v1/spaces/${space.id}/properties/${object.id}`;
@@ -52,19 +52,27 @@ describe("properties", () => {
     expect((record[type.typeId] ?? {}) as JsonObject).not.toHaveProperty(prop.id);
   });
 
-  rule("[TYPE-2] a local property is stored without a change: changeId is empty, modifiedAt stays", async () => {
-    const prop = await addProperty({ name: "Seen here", kind: "boolean", scope: "local" });
-    const object = await createObject(shared.client, space.id, { types: [type.typeId] });
-    const path = `/v1/spaces/${space.id}/properties/${object.id}`;
-    const before = await shared.client.get<{ record: JsonObject }>(path);
-    const result = await shared.client.post<WriteResult>(`${path}/set/${type.typeId}`, { patch: { [prop.id]: true } });
-    expect(result.changeId).toBe("");
-    const after = await shared.client.get<{ record: JsonObject }>(path);
-    expect(after.record[type.typeId]).toMatchObject({ [prop.id]: true });
-    expect(after.record["modifiedAt"]).toEqual(before.record["modifiedAt"]!);
-  });
+  rule(
+    "[TYPE-7] a local property is stored without a change: changeId is empty; neither it nor the account's own moves modifiedAt",
+    async () => {
+      const prop = await addProperty({ name: "Seen here", kind: "boolean", scope: "local" });
+      const object = await createObject(shared.client, space.id, { types: [type.typeId] });
+      const path = `/v1/spaces/${space.id}/properties/${object.id}`;
+      const before = await shared.client.get<{ record: JsonObject }>(path);
+      await untilAfter(before.record["modifiedAt"]!);
+      const result = await shared.client.post<WriteResult>(`${path}/set/${type.typeId}`, {
+        patch: { [prop.id]: true },
+      });
+      expect(result.changeId).toBe("");
+      const own = await addProperty({ name: "Mine", kind: "boolean", scope: "account" });
+      await shared.client.post<WriteResult>(`${path}/set/${type.typeId}`, { patch: { [own.id]: true } });
+      const after = await shared.client.get<{ record: JsonObject }>(path);
+      expect(after.record[type.typeId]).toMatchObject({ [prop.id]: true, [own.id]: true });
+      expect(after.record["modifiedAt"]).toEqual(before.record["modifiedAt"]!);
+    },
+  );
 
-  rule("[TYPE-2] a kind that does not fit, an unknown property and an unknown type in the path", async () => {
+  rule("[TYPE-7] [API-19] a kind that does not fit, an unknown property and an unknown type in the path", async () => {
     const prop = await addProperty({ name: "Count", kind: "number" });
     const object = await createObject(shared.client, space.id, { types: [type.typeId] });
     const path = `/v1/spaces/${space.id}/properties/${object.id}/set`;
@@ -81,7 +89,7 @@ describe("properties", () => {
     await client.fails("POST", `${path}/${unbound.typeId}`, { patch: { [foreign.id]: 1 } }, 400, "dataset.validation");
   });
 
-  rule("[TYPE-2] properties of mixed scopes in one patch are request.invalid_field", async () => {
+  rule("[TYPE-7] properties of mixed scopes in one patch are request.invalid_field", async () => {
     const [synced, local] = [
       await addProperty({ name: "S", kind: "number" }),
       await addProperty({ name: "L", kind: "number", scope: "local" }),
@@ -109,7 +117,7 @@ describe("properties", () => {
       code: "request.schema",
     },
     {
-      title: "[TYPE-2] a name is required",
+      title: "[API-1] a name is required",
       method: "POST",
       path: "{T}/properties",
       body: { kind: "string" },
@@ -126,7 +134,7 @@ describe("properties", () => {
       code: "type.registered",
     },
     {
-      title: "[API-6] properties of an unknown type",
+      title: "[API-19] properties of an unknown type",
       method: "GET",
       path: "{S}/types/nope/properties",
       status: 404,

@@ -84,7 +84,15 @@ describe("types", () => {
       code: "request.invalid_field",
     },
     {
-      title: "[TYPE-1] properties is no key of a type create",
+      title: "[TYPE-1] an xKey of 129 characters is request.invalid_field",
+      method: "POST",
+      path: "{S}/types",
+      body: { xKey: "x".repeat(129) },
+      status: 400,
+      code: "request.invalid_field",
+    },
+    {
+      title: "[API-1] properties is no key of a type create",
       method: "POST",
       path: "{S}/types",
       body: { xKey: "x1", properties: [] },
@@ -93,14 +101,14 @@ describe("types", () => {
       details: { fields: ["properties"] },
     },
     {
-      title: "[API-6] an unknown type in the path is 404",
+      title: "[API-19] an unknown type in the path is 404",
       method: "GET",
       path: "{S}/types/nope",
       status: 404,
       code: "type.not_found",
     },
     {
-      title: "[API-6] deleting a type is 501",
+      title: "[API-19] deleting a type is 501",
       method: "DELETE",
       path: "{T}",
       status: 501,
@@ -165,7 +173,7 @@ describe("types", () => {
 });
 
 describe("dataset declarations", () => {
-  rule("[TYPE-3] 201 {datasetDefId}; read back with defaults; listed with a schema and its type", async () => {
+  rule("[TYPE-3] [TYPE-4] 201 {datasetDefId}; read back with defaults; listed with a schema and its type", async () => {
     const fresh = await createType(shared.client, space.id);
     const name = uniqueName("things");
     const { datasetDefId } = await shared.client.post<{ datasetDefId: string }>(
@@ -224,7 +232,7 @@ describe("dataset declarations", () => {
       code: "request.invalid_field",
     })),
     {
-      title: "[TYPE-3] name is required",
+      title: "[API-1] name is required",
       method: "POST",
       path: "{T}/datasets",
       body: { fields: [] },

@@ -50,7 +50,7 @@ describe("unauthorized", () => {
         match: { status: "ok", account: "", bootstrapping: false },
       },
       {
-        title: "[ACC-5] GET /v1/auth answers {authorized: false, accounts}",
+        title: "[ACC-5] [ACC-7] GET /v1/auth answers {authorized: false, accounts}",
         method: "GET",
         path: "/v1/auth",
         status: 200,
@@ -64,14 +64,14 @@ describe("unauthorized", () => {
         mustContain: ['"openapi"'],
       },
       {
-        title: "[API-6] an unmatched /v1 path is 404 even unauthorized",
+        title: "[API-2] an unmatched /v1 path is 404 even unauthorized",
         method: "GET",
         path: "/v1/no/such/route",
         status: 404,
         code: "request.not_found",
       },
       {
-        title: "[API-6] an unmatched path below a known one is 404 even unauthorized",
+        title: "[API-2] an unmatched path below a known one is 404 even unauthorized",
         method: "POST",
         path: "/v1/spaces/x/nope",
         body: {},
@@ -79,14 +79,14 @@ describe("unauthorized", () => {
         code: "request.not_found",
       },
       {
-        title: "[API-6] a path outside /v1 is 404 with the envelope",
+        title: "[API-2] a path outside /v1 is 404 with the envelope",
         method: "GET",
         path: "/v2/health",
         status: 404,
         code: "request.not_found",
       },
       {
-        title: "[API-6] the version segment is part of every path",
+        title: "[API-2] the version segment is part of every path",
         method: "GET",
         path: "/health",
         status: 404,

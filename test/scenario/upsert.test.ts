@@ -53,7 +53,7 @@ describe("upsert", () => {
     expect(content(await set.find("a"))).toEqual({ id: "a", n: 2, s: "kept" });
   });
 
-  rule("[DATA-3] only the changed field gets a new version; the creation version stays", async () => {
+  rule("[DATA-3] [DATA-8] only the changed field gets a new version; the creation version stays", async () => {
     const set = await fresh();
     await set.upsert([{ id: "a", fields: { n: 1, s: "kept" } }]);
     const before = (await set.find("a"))!;
@@ -115,7 +115,7 @@ describe("upsert", () => {
     expect(await rejectionsOf(set, [{ id: "a", fields: { once: "first" } }])).toEqual([]);
   });
 
-  rule("[DATA-3] a tombstone is never revived", async () => {
+  rule("[DATA-3] [DATA-9] a tombstone is never revived", async () => {
     const set = await fresh();
     await set.upsert([{ id: "a", fields: { n: 1 } }]);
     await set.deleteRecords(["a"]);
@@ -160,7 +160,7 @@ describe("upsert", () => {
     },
   );
 
-  rule("[DATA-3] the default pattern: [A-Za-z0-9._:-]+ over the whole id, at most 128 long", async () => {
+  rule("[TYPE-3] the default pattern: [A-Za-z0-9._:-]+ over the whole id, at most 128 long", async () => {
     const set = await fresh();
     const ids = ["ok._:-9", "x".repeat(128), "x".repeat(129), "a/b", "a b", "é"];
     const result = await set.upsert(ids.map((id) => ({ id, fields: { n: 1 } })));
@@ -304,7 +304,7 @@ describe("upsert", () => {
         code: "dataset.unknown",
       },
       {
-        title: "[DATA-3] records are required",
+        title: "[API-1] records are required",
         method: "POST",
         path: "{S}/upsert",
         body: { objectId: "{objectId}", dataset: "{dataset}" },
@@ -313,27 +313,27 @@ describe("upsert", () => {
         details: { field: "records" },
       },
       {
-        title: "[DATA-3] an unknown key is request.unknown_field",
+        title: "[API-1] an unknown key is request.unknown_field",
         ...body([], { scope: "local" }),
         status: 400,
         code: "request.unknown_field",
         details: { fields: ["scope"] },
       },
       {
-        title: "[DATA-3] fields that are no object are request.schema",
+        title: "[API-1] fields that are no object are request.schema",
         ...body([{ id: "a", fields: [] }]),
         status: 400,
         code: "request.schema",
         details: { path: "records[0].fields" },
       },
       {
-        title: "[DATA-3] a pageSize that is no integer is request.schema",
+        title: "[API-1] a pageSize that is no integer is request.schema",
         ...body([], { pageSize: "10" }),
         status: 400,
         code: "request.schema",
       },
       {
-        title: "[API-6] upsert to an unknown object",
+        title: "[API-19] upsert to an unknown object",
         method: "POST",
         path: "{S}/upsert",
         body: { objectId: "bafyunknown", dataset: "{dataset}", records: [{ id: "a", fields: { n: 1 } }] },
@@ -345,7 +345,7 @@ describe("upsert", () => {
 });
 
 describe("texts that are none", () => {
-  rule("[DATA-3] [API-15] ids with lone surrogates are refused, and merge with and hide no other record", async () => {
+  rule("[API-15] ids with lone surrogates are refused, and merge with and hide no other record", async () => {
     const loose = await createCollection(shared.client, items.spaceId, { idPattern: ".+" });
     await loose.upsert([{ id: "\ufffd", fields: { n: 1 } }]);
     const rows = await loose.query();

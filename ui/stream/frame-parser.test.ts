@@ -7,7 +7,7 @@ const FRAMES: Frame[] = [
   { event: "snapshot", data: { records: [1] } },
 ];
 
-test("[LIVE-1] frames come out whole wherever the text is cut", () => {
+test("frames come out whole wherever the text is cut", () => {
   for (let size = 1; size <= STREAM.length; size++) {
     const parse = createFrameParser();
     const frames: Frame[] = [];
@@ -16,7 +16,7 @@ test("[LIVE-1] frames come out whole wherever the text is cut", () => {
   }
 });
 
-test("[LIVE-1] a frame that has not ended is not given", () => {
+test("a frame that has not ended is not given", () => {
   const parse = createFrameParser();
   expect(parse("event: ready\ndata: {}\n")).toEqual([]);
   expect(parse("\n")).toEqual([{ event: "ready", data: {} }]);

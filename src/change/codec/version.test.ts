@@ -24,7 +24,7 @@ test("[DATA-8] texts compare bytewise as (lamport, id) do", () => {
   );
 });
 
-test("[DATA-8] a text reads back as its lamport and the beginning of its id", () => {
+test("a text reads back as its lamport and the beginning of its id", () => {
   fc.assert(
     fc.property(lamport, digest, (at, id) => {
       const read = parseVersion(versionOf(at, id));
@@ -35,7 +35,7 @@ test("[DATA-8] a text reads back as its lamport and the beginning of its id", ()
 });
 
 test.each(["", "1", "0a000000000000", "2a000000000000", "1a00000000000g", "zz", "bafyrei"])(
-  "[DATA-8] %p is no version text",
+  "%p is no version text",
   (text) => {
     expect(parseVersion(text)).toBeUndefined();
   },
@@ -47,7 +47,7 @@ test("[DATA-4] an auto id is short, and further records of a change are numbered
   expect(autoRecordId(id, 2)).toBe(`${autoRecordId(id, 0)}/2`);
 });
 
-test("[DATA-4] a writer's name holds its author: the same bytes under another author are another writer", () => {
+test("a writer's name holds its author: the same bytes under another author are another writer", () => {
   const writer = new Uint8Array(16).fill(1);
   const [a, b] = [new Uint8Array(32).fill(2), new Uint8Array(32).fill(3)];
   expect(writerName(a, writer)).not.toBe(writerName(b, writer));

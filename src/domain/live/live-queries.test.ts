@@ -48,7 +48,7 @@ test("[LIVE-2] filtered-out, and back in", async () => {
   expect(watcher.take()).toMatchObject([{ added: [{ id: "a", ops: [{ type: "$set", path: ["state"] }] }] }]);
 });
 
-test("[LIVE-2] a record pushed past the limit is displaced, and its neighbour returns when one leaves", async () => {
+test("[LIVE-2] [LIVE-3] a record pushed past the limit is displaced, and its neighbour returns when one leaves", async () => {
   const space = await withRecords(3);
   const watcher = await watch(space, { sort: ["n"], limit: 2 });
   expect(watcher.ids()).toEqual(["r0000", "r0001"]);
@@ -67,7 +67,7 @@ test("[LIVE-2] a move within the window is an update", async () => {
   expect(summary(watcher.take())).toEqual([{ updated: ["r0000"] }]);
 });
 
-test("[LIVE-2] the offset hides the first matches, whichever they are", async () => {
+test("[LIVE-3] the offset hides the first matches, whichever they are", async () => {
   const space = await withRecords(5);
   const bounded = await watch(space, { sort: ["n"], offset: 1, limit: 2 });
   const unbounded = await watch(space, { sort: ["n"], offset: 2 });
@@ -85,7 +85,7 @@ test("[LIVE-2] the offset hides the first matches, whichever they are", async ()
   ]);
 });
 
-test("[LIVE-2] many rows leave at once: the window is refilled from the store in the same frame", async () => {
+test("[LIVE-3] many rows leave at once: the window is refilled from the store in the same frame", async () => {
   const space = await withRecords(60);
   const watcher = await watch(space, { sort: ["n"], limit: 10 });
   await space.remove(...Array.from({ length: 40 }, (_, n) => `r${String(n).padStart(4, "0")}`));
@@ -206,7 +206,7 @@ test("[LIVE-2] one window for the same query; a late subscriber starts from now"
   expect(early.docs).toEqual(late.docs);
 });
 
-test("[LIVE-2] those who lag equally are handed the same bytes", async () => {
+test("those who lag equally are handed the same bytes", async () => {
   const space = await withRecords(3);
   const watchers = await Promise.all([watch(space, {}), watch(space, {}), watch(space, {})]);
   await space.put("a", { n: 1 });
@@ -283,7 +283,7 @@ test("[LIVE-1] closing the engine's live queries ends every subscription", async
   await expect(watch(space, {})).rejects.toMatchObject({ code: "server.unavailable" });
 });
 
-test("[LIVE-2] a closed subscription is told nothing more and its window is forgotten", async () => {
+test("[LIVE-1] a closed subscription is told nothing more and its window is forgotten", async () => {
   const space = await withRecords(2);
   const watcher = await watch(space, { sort: ["n"], limit: 1 });
   await space.put("a", { n: -1 });

@@ -1,5 +1,5 @@
 /**
- * The live windows of one space (LIVE-3). After each commit every touched record is offered to the windows of its collection that
+ * The live windows of one space (LIVE-2). After each commit every touched record is offered to the windows of its collection that
  * it may concern; the changes of a window are coalesced until its subscribers take them.
  *
  * Windows are brought up to date after the writers of a commit were answered, and before anything reads the store for them;

@@ -123,7 +123,7 @@ test("[LIVE-2] changes of another device arrive late, are folded in their order,
   expect(space.engine.record(space.object, DATASET, "r0001")).toMatchObject({ n: 1, x: 1, y: 2 });
 });
 
-test("[QUERY-4] a total that takes too long to count is counted aside, and again if others write meanwhile", async () => {
+test("[QUERY-4] [LIVE-2] a total that takes too long to count is counted aside, and again if others write meanwhile", async () => {
   const space = await withRecords(3000, { readTimes: ALWAYS_ASIDE });
   const body = { filter: { n: { $mod: [2, 0] } }, sort: ["n"], limit: 2, includeTotal: true };
   space.hold(true);
@@ -140,7 +140,7 @@ test("[QUERY-4] a total that takes too long to count is counted aside, and again
   expect(watcher.ids()).toEqual(["r0002", "r0004"]);
 });
 
-test("a window that fails ends for its subscribers; the write and the other windows are not concerned", async () => {
+test("[LIVE-1] a window that fails ends for its subscribers; the write and the other windows are not concerned", async () => {
   const space = await withRecords(3);
   const healthy = await watch(space, {});
   const failing = await watch(space, { sort: ["n"], limit: 1 });

@@ -104,7 +104,7 @@ test("ops that are merged lead to the same record", () => {
   expect(mergeEffects([set("", { a: 1 })], [set("a", 2)])).toEqual([set("", { a: 1 }), set("a", 2)]);
 });
 
-test("[LIVE-4] the ops of a write are made into text once, however many windows keep them for slow readers", () => {
+test("the ops of a write are made into text once, however many windows keep them for slow readers", () => {
   let made = 0;
   const large = {
     toJSON() {

@@ -65,7 +65,7 @@ const contentOf = (state: RecordState): JsonObject => {
   return rest;
 };
 
-describe("kinds and shapes", () => {
+describe("[TYPE-3] kinds and shapes", () => {
   const start = create({ s: "a", n: 1, t: ["x"], o: { s: "a" }, d: { $date: "2026-01-31T09:30:00.000Z" } }).state;
   const REFUSED: [RecordOp, RegExp][] = [
     [set("s", 1), /s must be a string/],
@@ -134,7 +134,7 @@ describe("kinds and shapes", () => {
   });
 });
 
-describe("who may change what", () => {
+describe("[TYPE-3] who may change what", () => {
   const start = create({ s: "a", once: "first", mine: "alice" }).state;
 
   test("a write-once field is set by the creating change only", () => {
@@ -190,7 +190,7 @@ describe("who may change what", () => {
   });
 });
 
-describe("creating", () => {
+describe("[TYPE-3] creating", () => {
   const required = declared({ fields: [field("need", STRING, { required: true }), ...ALL] });
 
   test("a required field must come with the creating change, of its kind", () => {
@@ -233,7 +233,7 @@ describe("creating", () => {
   });
 });
 
-describe("scopes", () => {
+describe("[TYPE-3] scopes", () => {
   const { rules, localFault } = declared();
 
   test("say where a field's values live", () => {

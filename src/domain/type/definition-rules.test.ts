@@ -132,7 +132,7 @@ for (const { what, rules, record, bad } of KINDS) {
       expect(again).toMatchObject({ kind: "live", doc: keyed });
     });
 
-    test("keeps every part it was created with, whoever tries", () => {
+    test("[TYPE-2] [TYPE-8] keeps every part it was created with, whoever tries", () => {
       for (const key of Object.keys(record)) {
         if (key === "name" && rules === PROPERTY_RULES) continue; // a display leaf there
         for (const op of [set(key, "x"), { type: "$unset", path: key } as RecordOp, set("", { [key]: "x" })])
@@ -154,7 +154,7 @@ for (const { what, rules, record, bad } of KINDS) {
 }
 
 describe("display leaves", () => {
-  test("of a property", () => {
+  test("[TYPE-2] of a property", () => {
     const { state } = create(PROPERTY_RULES, PROPERTY);
     const ops: RecordOp[] = [
       set("name", "Status"),
@@ -180,7 +180,7 @@ describe("display leaves", () => {
     });
   });
 
-  test("of a definition", () => {
+  test("[TYPE-8] of a definition", () => {
     const { state } = create(DATASET_DEF_RULES, DEFINITION);
     const ops = [
       set("displayName", "T"),

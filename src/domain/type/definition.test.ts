@@ -18,7 +18,7 @@ const read = (fields: JsonObject[], more: JsonObject = {}): Definition =>
 const invalid = (definition: Definition) =>
   definition.def.fields.flatMap(({ id, invalid: bad, invalidReason }) => (bad ? [[id, invalidReason!]] : []));
 
-describe("fields that devices added apart", () => {
+describe("[TYPE-6] fields that devices added apart", () => {
   test("of one key or one stamp: the older stands, the other is marked and has no effect", () => {
     const stamp = { stamp: "creator", scope: "derived", mutableBy: "never" };
     const definition = read([

@@ -44,7 +44,7 @@ export interface SchemaPort {
   /** The same of a type that objects can carry; `svc`, `spaceIndex` and `type` are none. */
   attachableTypeId(idOrXKey: string): string | undefined;
   /**
-   * Checks property values of one type (TYPE-3): property.not_found (with `notFoundStatus`), property.kind_mismatch,
+   * Checks property values of one type (TYPE-7): property.not_found (with `notFoundStatus`), property.kind_mismatch,
    * property.format_violation; a null removes and is not checked. All must share one scope, else request.invalid_field.
    * Instants are in their canonical form already.
    */

@@ -75,7 +75,7 @@ const REFUSED: [kind: "immutable" | "invalid" | "format", ...Patch][] = [
   ["format", LINKS, "format.filter", "x"],
 ];
 
-describe("leaves of a property", () => {
+describe("[TYPE-2] leaves of a property", () => {
   for (const [property, path, value] of ALLOWED)
     test(`${path} ${value === undefined ? "can be removed" : `takes ${JSON.stringify(value)}`}`, () => {
       expect(propertyLeafFault(property, path.split("."), value)).toBeUndefined();
@@ -86,7 +86,7 @@ describe("leaves of a property", () => {
     });
 });
 
-describe("a format", () => {
+describe("[TYPE-2] a format", () => {
   test("implies a kind and goes with few others", () => {
     expect(["links", "date", "datetime", "select", "multiselect"].map((type) => impliedKind(type as "links"))).toEqual([
       "array",

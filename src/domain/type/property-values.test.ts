@@ -130,7 +130,7 @@ const CASES: Case[] = [
   },
 ];
 
-describe("values", () => {
+describe("[TYPE-7] values", () => {
   for (const { what, property: more, good, kind, format } of CASES) {
     const declared = property(more);
     test(`${what}: what fits passes, null removes, the rest is refused for its own reason`, () => {

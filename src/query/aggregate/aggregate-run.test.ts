@@ -199,7 +199,7 @@ test("[AGG-7] repeating a value stage by stage ends at the size of a document", 
   expect(limitOf(pipeline, { memoryLimitBytes: -1 })).toEqual(["aggregate.limit_exceeded", "memory"]);
 });
 
-test("[AGG-7] an aggregate that is told to stop ends with server.unavailable", () => {
+test("[AGG-7] [API-10] an aggregate that is told to stop ends with server.unavailable", () => {
   const many = createRowsTable(Array.from({ length: 5_000 }, (_, i) => ({ id: `r${i}` })));
   let asked = 0;
   const shouldStop = () => ++asked === 3;
@@ -254,7 +254,7 @@ test("[AGG-6] explain says what is pushed down, by which index, and what each st
   expect(explain([])).toContain("Pushdown: nothing\nStages: none");
 });
 
-test("[AGG-7] unwinding one record again and again can be stopped", () => {
+test("[AGG-7] [API-10] unwinding one record again and again can be stopped", () => {
   const list = Array.from({ length: 1_000 }, (_, i) => i);
   const wide = createRowsTable([{ id: "a", ...{ x: list, y: list, z: list } }]);
   const pipeline = parsePipeline([{ $unwind: "$x" }, { $unwind: "$y" }, { $unwind: "$z" }, { $count: "n" }]);

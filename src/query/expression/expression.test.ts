@@ -318,7 +318,7 @@ test("[AGG-2] local days of a year, in zones with and without summer time, tile 
   }
 });
 
-test("[AGG-2] a repeated value cannot grow without bound", () => {
+test("[AGG-7] a repeated value cannot grow without bound", () => {
   const long = "x".repeat(1 << 20);
   expect(evaluate({ $concat: Array(100).fill("$long") }, { long })).toBeNull();
   expect(evaluate({ $replaceAll: { input: "$long", find: "x", replacement: "y".repeat(100) } }, { long })).toBeNull();

@@ -162,7 +162,7 @@ describe("a large collection", () => {
     expect(stats.candidates).toBeLessThan(100);
   });
 
-  test("[INDEX-6] a walk over keys can be stopped", () => {
+  test("[API-10] a walk over keys can be stopped", () => {
     const request = requestOf({ team: "team-49" }, ["n"], { limit: 10, shouldStop: () => true });
     expect(planRequest(db, source, request).access.kind).toBe("byKeys");
     expect(() => runQuery(db, source, request)).toThrow("cancelled");

@@ -52,13 +52,13 @@ test("[QUERY-4] without a sort records come by id; total and hasNext only with i
   });
 });
 
-test("[QUERY-4] a sort by id reads the ids in order, and nothing can tie after it", () => {
+test("[INDEX-6] a sort by id reads the ids in order, and nothing can tie after it", () => {
   const last = query({}, ["-id", "n"], { limit: 2 });
   expect([last.ids, last.stats.candidates]).toEqual([[pad(COUNT - 1), pad(COUNT - 2)], 2]);
   expect(query({ status: "done" }, ["id"], { limit: 1, offset: 1 }).ids).toEqual([pad(5)]);
 });
 
-test("[QUERY-4] a page far into the order of ids reads no rows but its own, whatever was deleted before it", () => {
+test("[INDEX-6] a page far into the order of ids reads no rows but its own, whatever was deleted before it", () => {
   for (const [sort, ids] of [
     [[], [pad(5_000), pad(5_001)]],
     [["-id"], [pad(COUNT - 5_001), pad(COUNT - 5_002)]],
@@ -87,7 +87,7 @@ test("[QUERY-4] limit and offset of 0 or less count as absent", () => {
   });
 });
 
-test("[INDEX-1] an index narrows what is read: equality, a range, dates", () => {
+test("[INDEX-6] an index narrows what is read: equality, a range, dates", () => {
   const equal = query({ n: 77 });
   expect([equal.ids.length, equal.stats.index, equal.stats.candidates]).toEqual([1, "n", 1]);
   expect(query({ n: { $gte: 4_000, $lt: 4_020 } }).stats.candidates).toBe(20);
@@ -96,7 +96,7 @@ test("[INDEX-1] an index narrows what is read: equality, a range, dates", () => 
   expect([dates.ids, dates.stats.candidates]).toEqual([[pad(COUNT - 2), pad(COUNT - 1)], 2]);
 });
 
-test("[INDEX-1] a sorted window reads an index in order and stops when it is full", () => {
+test("[INDEX-6] a sorted window reads an index in order and stops when it is full", () => {
   const newest = query({ status: "done" }, ["-at"], { limit: 5, includeTotal: true });
   expect(newest.ids).toEqual([pad(8999), pad(8996), pad(8993), pad(8990), pad(8987)]);
   expect(newest.total).toBe(3000);
@@ -108,7 +108,7 @@ test("[INDEX-1] a sorted window reads an index in order and stops when it is ful
   expect(ties.stats.candidates).toBeLessThan(COUNT / 2);
 });
 
-test("[INDEX-1] a sorted window begins and ends where a range of its path does", () => {
+test("[INDEX-6] a sorted window begins and ends where a range of its path does", () => {
   for (const sort of ["n", "-n"]) {
     // Every row that is read comes to the matcher, as it does on the server's loop.
     const page = query({ n: { $gte: 3_000, $lt: 6_000 }, status: { $ne: "done" } }, [sort], {
@@ -131,7 +131,7 @@ test("[INDEX-1] a sorted window begins and ends where a range of its path does",
   expect([dates.ids, dates.stats.candidates]).toEqual([[pad(4_999), pad(4_998)], 2]);
 });
 
-test("[INDEX-1] what is asked for by id is found without reading what stands before it", () => {
+test("[INDEX-6] what is asked for by id is found without reading what stands before it", () => {
   // As on the server's loop, where every row that is read comes to the matcher.
   for (const everyRow of [true, false]) {
     expect(query({ id: pad(8_000) }, [], { everyRow })).toMatchObject({ ids: [pad(8_000)], stats: { candidates: 1 } });
@@ -157,7 +157,7 @@ test("[INDEX-1] of arrays one element may meet the low bound of a range and anot
   expect(stats.candidates).toBeLessThan(200);
 });
 
-test("[INDEX-1] a window without the sort's index fetches what an index leaves where reading in order would take longer", () => {
+test("[INDEX-6] a window without the sort's index fetches what an index leaves where reading in order would take longer", () => {
   // A third of a third: in the order of ids, twenty of them would be found late.
   const page = query({ status: "done", n: { $gte: 5_000, $lt: 8_000 }, at: { $gte: docs[8_990]?.at ?? null } }, [], {
     limit: 20,
@@ -180,7 +180,7 @@ test("[INDEX-1] what lies in a range is counted without being read, if the range
   expect(total({ $or: [{ n: { $gte: 8_999 } }, { n: { $lt: 1 } }] })).toBe(2);
 });
 
-test("[INDEX-1] a descending window has ties by id ascending, short runs and long ones", () => {
+test("[INDEX-1] [QUERY-3] a descending window has ties by id ascending, short runs and long ones", () => {
   const kinds = ["a", "b", 1, 2, true, null, undefined, { $date: 5 }, { $date: "2026-01-31T09:30:00.000Z" }, ["b"]];
   // Kind k occurs 1, 2, 4 … 512 times, in an order of ids that is not the order of rows.
   const many = Array.from({ length: 1_023 }, (_, i) => ({

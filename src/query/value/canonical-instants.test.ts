@@ -4,14 +4,14 @@ import { canonicalInstants } from "./canonical-instants.ts";
 
 const CANONICAL = { $date: "2026-01-31T09:30:00.000Z" };
 
-test("every well-formed instant, however deep, becomes UTC with milliseconds", () => {
+test("[API-7] every well-formed instant, however deep, becomes UTC with milliseconds", () => {
   for (const given of ["2026-01-31T09:30:00Z", "2026-01-31T10:30:00+01:00", Date.UTC(2026, 0, 31, 9, 30)]) {
     const value: Json = { at: { $date: given }, list: [1, { $date: given }, { deep: { $date: given } }] };
     expect(canonicalInstants(value)).toEqual({ at: CANONICAL, list: [1, CANONICAL, { deep: CANONICAL }] });
   }
 });
 
-test("what looks like an instant and is none stays as it is, and so does everything without one", () => {
+test("[API-7] what looks like an instant and is none stays as it is, and so does everything without one", () => {
   const values: Json[] = [
     null,
     5,

@@ -1,5 +1,5 @@
 /**
- * Instants as records hold them: an object of exactly one key `$date` (QUERY-6). Such an object with a well-formed
+ * Instants as records hold them: an object of exactly one key `$date` (API-7). Such an object with a well-formed
  * value is a date in every comparison; with any other value it is an ordinary object.
  */
 import type { Json, JsonObject } from "../../protocol/json.ts";
