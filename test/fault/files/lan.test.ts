@@ -50,7 +50,7 @@ const placeOf = (at: Device, spaceId: string, rootCid: string): string => {
 
 describe("files on a LAN", () => {
   rule(
-    "[FILE-7] fetched from two peers, of whom one is killed in the middle and one lies; whole, it is open to nobody else",
+    "[FILE-7] [STORE-7] fetched from two peers, of whom one is killed in the middle and one lies; whole, it is open to nobody else",
     async () => {
       const a = await device();
       const { client } = a.server;
