@@ -64,7 +64,7 @@ describe("errors that take two", () => {
   );
 
   rule(
-    "[SPACE-1] known from another device, and neither rights nor keys here yet: events.no_read_key, space.not_joined; then not",
+    "[EVENT-1] known from another device, and neither rights nor keys here yet: events.no_read_key, space.not_joined; then not",
     async () => {
       const account = await knownAccount();
       using ownerRoot = scratchDir("svc-owner");
