@@ -100,6 +100,20 @@ describe("the control API", () => {
     const { next } = await control().get<{ next: { $date: string }[] }>("/triggers/patched/next?n=3");
     expect(next.map(({ $date }) => new Date($date).getUTCHours())).toEqual([9, 9, 9]);
   });
+
+  rule("[AGENT-14] of a trigger's runs the last twenty are listed, the newest first", async () => {
+    await program("often", "return 1", { enabled: false });
+    const at = (n: number): JsonObject => ({ $date: new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString() });
+    const records = Array.from({ length: 25 }, (_, n) => ({
+      id: `run_of_${n}`,
+      fields: { triggerId: "often", status: "ok", ts: at(n) },
+    }));
+    const body = { objectId: agent.anchorId, dataset: "agent_trigger_runs", records };
+    await shared.client.post(`/v1/spaces/${agent.spaceId}/upsert`, body);
+    const listed = async () => (await agent.runs("often")).map(({ id }) => id as string);
+    await until(async () => (await listed()).length === 20, "the rows");
+    expect(await listed()).toEqual(Array.from({ length: 20 }, (_, n) => `run_of_${24 - n}`));
+  });
 });
 
 describe("fires in real seconds", () => {
@@ -113,7 +127,7 @@ describe("fires in real seconds", () => {
     expect(await agent.runs("elsewhere")).toEqual([]);
   });
 
-  rule("[AGENT-8] cron fires, writes its row and its figures, and its run replays to the same fuel", async () => {
+  rule("[AGENT-8] [AGENT-10] cron fires, writes its row and figures, and replays to the same fuel", async () => {
     const code =
       "log('tick', ctx.triggerId); const { records } = await svc.query({ limit: 1 }); return { n: records.length, at: ctx.scheduledAt, args }";
     await program("ticker", code, { spec: "* * * * * *", args: { x: 1 } });
