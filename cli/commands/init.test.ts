@@ -19,7 +19,7 @@ const init = (root: string, ...more: string[]) => [
 ];
 const PHRASE = /^ {2}((?:[a-z]+ ){11}[a-z]+)$/m;
 
-test("init shows the phrase once, on stderr alone, and the account as JSON", async () => {
+test("[ACC-4] init shows the phrase once, on stderr alone, and the account as JSON", async () => {
   const first = await runCli(init("one"));
   expect(first.exitCode).toBe(0);
   const made = JSON.parse(first.stdout);
@@ -50,7 +50,7 @@ test("a refusal of the engine shows its code and ends in 1", async () => {
   expect(await runCli(init("three", "--index", "1"))).toMatchObject({ exitCode: 1, stdout: "" });
 });
 
-test("run refuses an address that is not loopback, before anything is served", async () => {
+test("[SRV-12] run refuses an address that is not loopback, before anything is served", async () => {
   const refused = await spawnCli([
     "run",
     "--addr",

@@ -27,7 +27,7 @@ test.each([
   expect(exitCodeOfStatus(status)).toBe(exitCode as 0 | 1 | 2);
 });
 
-test("secrets are taken out of what --verbose shows, at any depth", () => {
+test("[CLI-1] secrets are taken out of what --verbose shows, at any depth", () => {
   const body = {
     mnemonic: "a b",
     passkey: "p",
