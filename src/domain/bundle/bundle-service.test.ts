@@ -51,7 +51,7 @@ const objects = {
   planShared: () => ({}),
   writeNew(tx: WriteTx) {
     const object = tx.createObject();
-    objects.fillDerived(tx, object);
+    objects.fillDerived(tx, object, {});
     return { id: object.idText };
   },
   fillDerived(tx: WriteTx, object: ObjectEntry): string {
