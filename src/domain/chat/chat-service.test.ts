@@ -32,6 +32,8 @@ let [ours, second, theirs]: Device[] = [];
 let objectId: string;
 /** A device of an account that takes any write of messages. */
 let openLawless: (account: Account) => ChangeEngine;
+/** A device of an account; what it has read it shares with nobody. */
+let open: (name: string, account: Account, frontiers?: ReadFrontiers) => Device;
 
 /** What an account has read, over its devices. */
 function createFrontiers(): ReadFrontiers {
@@ -56,7 +58,7 @@ beforeEach(async () => {
   directory = scratchDir("svc-chat-service");
   const space = createOpenSeed();
   let now = 1_760_000_000_000;
-  const open = (name: string, account: Account, frontiers: ReadFrontiers): Device => {
+  open = (name, account, frontiers = createFrontiers()) => {
     const engine = openEngine(directory.path, name, space, account, [OBJECTS, CHAT_RULES], () => now++);
     const onBackgroundError = (error: unknown) => {
       throw error;
@@ -68,7 +70,7 @@ beforeEach(async () => {
   openLawless = (account) => openEngine(directory.path, "lawless", space, account, [OBJECTS, NO_RULES], () => now++);
   const [us, them] = [createAccount(), createAccount()];
   const shared = createFrontiers();
-  devices = [open("a", us, shared), open("b", us, shared), open("c", them, createFrontiers())];
+  devices = [open("a", us, shared), open("b", us, shared), open("c", them)];
   [ours, second, theirs] = devices;
   objectId = await ours!.engine.write((tx) => {
     const object = tx.createObject();
@@ -207,5 +209,26 @@ describe("what is unread", () => {
     await second!.chat.readReactions(objectId, id);
     await meet();
     for (const device of [ours!, second!]) expect(counters(device)).not.toHaveProperty("unreadReactionsCount");
+  });
+
+  test("[CHAT-3] reading a reaction reads what its author knew, and no more", async () => {
+    const id = await send(ours!, "mine");
+    const third = open("d", createAccount());
+    devices.push(third);
+    await meet();
+    const ids = [await send(theirs!, "known to the third")];
+    await deliver(theirs!.engine, third.engine, shuffle);
+    ids.push(await send(third, "by the third"));
+    ids.push(await send(theirs!, "not known to the third"));
+    await third.chat.react(objectId, id, "x");
+    ids.push(await send(third, "after the reaction"));
+    await meet();
+    expect(flagged(ours!, ids, "unread")).toEqual([0, 1, 2, 3]);
+    await ours!.chat.readReactions(objectId, id);
+    await meet();
+    for (const device of [ours!, second!]) {
+      expect(flagged(device, ids, "unread")).toEqual([2, 3]);
+      expect(counters(device)).toEqual({ unreadCount: 2 });
+    }
   });
 });
