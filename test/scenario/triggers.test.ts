@@ -46,6 +46,13 @@ const result = async (name: string, body: string, fields: JsonObject = {}): Prom
   const { run } = await agent.run(await program(name, body, fields));
   return { status: run["status"] as Json, value: run["value"] as Json, error: run["error"] as Json };
 };
+/** Rows of runs, as a client may write them too. */
+const putRows = (triggerId: string, count: number, fromMs: number, everyMs: number) => {
+  const at = (n: number): JsonObject => ({ $date: new Date(fromMs + n * everyMs).toISOString() });
+  const row = (n: number) => ({ id: `${triggerId}_${n}`, fields: { triggerId, status: "ok", ts: at(n) } });
+  const body = { objectId: agent.anchorId, dataset: "agent_trigger_runs", records: [...Array(count).keys()].map(row) };
+  return shared.client.post(`/v1/spaces/${agent.spaceId}/upsert`, body);
+};
 
 describe("the agent space", () => {
   rule("[AGENT-13] is made at boot by what a client could have done, and is an ordinary derived space", async () => {
@@ -103,16 +110,8 @@ describe("the control API", () => {
 
   rule("[AGENT-14] of a trigger's runs the last twenty are listed, the newest first", async () => {
     await program("often", "return 1", { enabled: false });
-    const at = (n: number): JsonObject => ({ $date: new Date(Date.UTC(2026, 0, 1, 0, n)).toISOString() });
-    const records = Array.from({ length: 25 }, (_, n) => ({
-      id: `run_of_${n}`,
-      fields: { triggerId: "often", status: "ok", ts: at(n) },
-    }));
-    const body = { objectId: agent.anchorId, dataset: "agent_trigger_runs", records };
-    await shared.client.post(`/v1/spaces/${agent.spaceId}/upsert`, body);
-    const listed = async () => (await agent.runs("often")).map(({ id }) => id as string);
-    await until(async () => (await listed()).length === 20, "the rows");
-    expect(await listed()).toEqual(Array.from({ length: 20 }, (_, n) => `run_of_${24 - n}`));
+    await putRows("often", 25, Date.UTC(2026, 0), 1_000);
+    expect(await agent.runs("often")).toMatchObject([...Array(20).keys()].map((n) => ({ id: `often_${24 - n}` })));
   });
 });
 
@@ -263,8 +262,12 @@ describe("fires in real seconds", () => {
     await program("large", "await svc.query({ filter: { 'svc.name': 'x'.repeat(90000) } }); return 1");
     const { run, trace } = await agent.run("large");
     expect([run["traceRef"], trace!.length]).toEqual([run["id"], 3]);
-    const { files } = await shared.client.get<{ files: { name: string }[] }>(`${AGENT_FILES(agent)}`);
-    expect(files.map(({ name }) => name)).toEqual([`${run["id"]}.jsonl`]);
+    const names = async () =>
+      (await shared.client.get<{ files: { name: string }[] }>(AGENT_FILES(agent))).files.map(({ name }) => name);
+    expect(await names()).toEqual([`${run["id"]}.jsonl`]);
+    await putRows("large", 49, Date.parse((run["ts"] as { $date: string }).$date) + 1, 0);
+    const next = (await agent.run("large")).run["id"];
+    await until(async () => Bun.deepEquals(await names(), [`${next}.jsonl`]), "the first file to go with its row");
   });
 
   rule("[AGENT-8] what a client wrote in place of a trace is shown as none", async () => {
