@@ -48,6 +48,7 @@ rule("[AGENT-14] where the default port is taken it gets a free one, and the log
   const wrapper = ["env", "-u", "SVC_RUNTIME_ADDR"];
   await using server = await startServer({ env: RUNTIME_ENV, wrapper });
   taken?.stop(true);
+  expect(server.stdout()).toMatch(/^LISTENING \S+\nCONTROL \S+\n/);
   expect(server.stderr()).toContain("runtime.addr");
   expect(new URL(server.control.base).port).not.toBe("7010");
   expect(await server.control.get<{ triggers: Json[] }>("/triggers")).toHaveProperty("triggers");
