@@ -146,6 +146,32 @@ describe("a message of another", () => {
     }
   });
 
+  test("[CHAT-4] keeps all but its text and its reactions, whoever writes", async () => {
+    const agent = { name: "bot", done: false };
+    const sent = { text: "mine", agent, attachments: { a: { type: "link", link: "l" } } };
+    const id = (await ours!.chat.send(objectId, sent)).recordIds[0]!;
+    const lawless = openLawless(ours!.account);
+    await deliver(ours!.engine, lawless, shuffle);
+    for (const [path, value] of [
+      ["agent.done", true],
+      ["attachments.b", { type: "link", link: "m" }],
+      ["replyToMessageId", id],
+      ["creator", theirs!.account.id],
+      ["createdAt", { $date: "2020-01-01T00:00:00.000Z" }],
+    ] as const) {
+      const record = { id, ops: [{ type: "$set" as const, path, value }] };
+      await lawless.write((tx) =>
+        tx.append(tx.object(objectId)!, { dataset: CHAT_DATASET, records: [record] }, NO_RULES),
+      );
+    }
+    const before = rowOf(ours!, id)!;
+    for (const { engine } of devices) await deliver(lawless, engine, shuffle);
+    await lawless.close();
+    for (const device of devices) expect(rowOf(device, id)).toMatchObject({ ...sent, createdAt: before["createdAt"]! });
+    expect(rowOf(theirs!, id)).not.toHaveProperty("replyToMessageId");
+    expect(rowOf(theirs!, id)!["creator"]).toBe(ours!.account.id);
+  });
+
   test("[CHAT-4] tells when it was edited", async () => {
     const id = await send(ours!, "before");
     const { createdAt } = rowOf(ours!, id)!;
