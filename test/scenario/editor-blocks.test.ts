@@ -108,6 +108,36 @@ describe("a patch of a block", () => {
   });
 });
 
+rule("[DATA-6] [EDIT-1] a raw write of a block keeps to the same", async () => {
+  const id = await create({ type: "quote", text: "kept" });
+  const [before] = await blocks({ id });
+  const modify = async (record: JsonObject): Promise<(number | undefined)[]> => {
+    const body = { objectId: object, dataset: "editor_blocks", records: [record] };
+    const { rejections = [] } = await shared.client.post<WriteResult>(`/v1/spaces/${space.id}/modify`, body);
+    return rejections.map(({ opIndex }) => opIndex);
+  };
+  const place = { parentId: "", pos: "a" };
+  for (const value of [
+    { text: "no type", nav: place },
+    { type: "", nav: place },
+    { type: "quote", text: "no place" },
+    { type: "quote", nav: { parentId: "", pos: "" } },
+    { type: "quote", nav: place, more: 1 },
+  ])
+    expect(await modify({ id: "", upsert: true, ops: [{ type: "$set", path: "", value }] })).toHaveLength(1);
+  for (const op of [
+    { type: "$unset", path: "type" },
+    { type: "$unset", path: "nav" },
+    { type: "$set", path: "nav.parentId", value: 5 },
+    { type: "$set", path: "type", value: "é".repeat(33) },
+    { type: "$set", path: "text", value: {} },
+    { type: "$set", path: "style", value: "bold" },
+    { type: "$set", path: "more", value: 1 },
+  ])
+    expect([op, await modify({ id, ops: [op] })]).toEqual([op, [0]]);
+  expect(await blocks()).toEqual([before!]);
+});
+
 describe("a block that is deleted", () => {
   rule("[EDIT-1] is gone for good, and its children stay", async () => {
     const parent = await create({ type: "quote", text: "parent" });
