@@ -361,7 +361,7 @@ const LOCAL = ["init", "push-node", "run", "version"];
 const tokensOf = (line: string): string[] =>
   (line.match(/'[^']*'|\S+/g) ?? []).map((word) => word.replace(/^'(.*)'$/s, "$1"));
 
-describe("every command is one HTTP call", () => {
+describe("[CLI-6] every command is one HTTP call", () => {
   // The fake's control API is where its main API is.
   const server = fakeServer((request) =>
     request.path.endsWith("/subscribe")
@@ -387,7 +387,7 @@ describe("every command is one HTTP call", () => {
   );
 });
 
-test("the table above covers every command there is", async () => {
+test("[CLI-6] the table above covers every command there is", async () => {
   const leaves = await commandLeaves();
   const lines = ROWS.map(([line]) => tokensOf(line).join(" "));
   const uncovered = leaves.filter(

@@ -26,7 +26,7 @@ beforeEach(() => {
 });
 const cli = (line: string, ...more: string[]) => runCli([...line.split(" "), ...more, "--addr", server.addr]);
 
-describe("what is printed", () => {
+describe("[CLI-1] what is printed", () => {
   test("an answer is pretty-printed JSON on stdout and nothing else", async () => {
     answer = () => Response.json([{ id: "x", n: 1.5 }]);
     expect(await cli("status")).toEqual({
@@ -54,7 +54,7 @@ describe("what is printed", () => {
   });
 });
 
-describe("errors go to stderr and set the exit code", () => {
+describe("[CLI-1] [SRV-7] errors go to stderr and set the exit code", () => {
   test("4xx ends in 1, with code, message and details", async () => {
     answer = () => envelope(404, "space.not_found", "Unknown space", { spaceId: "S", accepted: ["a", "b"] });
     expect(await cli("space get S")).toEqual({
@@ -101,7 +101,7 @@ describe("errors go to stderr and set the exit code", () => {
     expect((await cli("status")).stderr).toBe("svc: request.invalid_field (400): bad \\u001b[31mname\\u0007\n");
   });
 
-  test("[SRV-7] no server: two lines with the address tried and the command that starts one, exit 3", async () => {
+  test("no server: two lines with the address tried and the command that starts one, exit 3", async () => {
     const gone = fakeServer(() => new Response());
     gone[Symbol.dispose]();
     expect(await runCli(["status", "--addr", gone.addr])).toEqual({
@@ -128,7 +128,7 @@ describe("errors go to stderr and set the exit code", () => {
   });
 });
 
-describe("streams", () => {
+describe("[CLI-1] streams", () => {
   const closed = 'event: closed\ndata: {"reason":"server_shutdown"}\n\n';
 
   test("print one compact object a frame and end with closed", async () => {
@@ -209,7 +209,7 @@ describe("streams", () => {
   });
 });
 
-describe("files", () => {
+describe("[CLI-7] files", () => {
   const bytes = Uint8Array.from({ length: 100_000 }, (_, index) => index % 251);
 
   test("download writes raw bytes to stdout", async () => {
@@ -323,7 +323,7 @@ describe("files", () => {
   });
 });
 
-describe("stdin", () => {
+describe("[CLI-5] stdin", () => {
   test("secrets of auth login stand one a line", async () => {
     await spawnCli(["auth", "login", "--mnemonic-stdin", "--passkey-stdin", "--addr", server.addr], {
       stdin: "one two\npass\n",

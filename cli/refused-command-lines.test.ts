@@ -5,7 +5,7 @@ import { fakeServer, runCli } from "../test/support/server/command-line.ts";
 const server = fakeServer(() => Response.json({ ok: true }));
 afterAll(() => server[Symbol.dispose]());
 
-describe("mistakes in the command line end in 1 and reach no server", () => {
+describe("[CLI-2] [CLI-4] mistakes in the command line end in 1 and reach no server", () => {
   test.each([
     ["", "svc: no command given"],
     ["nope", 'unknown command "nope"; svc has init, run'],

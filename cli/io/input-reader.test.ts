@@ -13,7 +13,7 @@ writeFileSync(badPath, "{");
 
 const reader = (stdin = "") => createInputReader(async () => stdin);
 
-describe("JSON flags", () => {
+describe("[CLI-5] JSON flags", () => {
   test("take JSON in place, in a file, or on stdin", async () => {
     expect(await reader().json("--filter", '{"a":1}')).toEqual({ a: 1 });
     expect(await reader().json("--filter", `@${goodPath}`)).toEqual({ from: "file" });
@@ -42,7 +42,7 @@ describe("JSON flags", () => {
   });
 });
 
-describe("secrets on stdin", () => {
+describe("[CLI-5] secrets on stdin", () => {
   test("stand one a line, in the order of their flags", async () => {
     expect(await reader("one two\r\npass key \n").secretLines(["--mnemonic-stdin", "--passkey-stdin"])).toEqual([
       "one two",

@@ -6,7 +6,7 @@ afterEach(() => {
   process.stderr.isTTY = wasTty;
 });
 
-test("progress is shown on a terminal, taken away at the end, and not shown elsewhere", () => {
+test("[CLI-1] progress is shown on a terminal, taken away at the end, and not shown elsewhere", () => {
   let shown = "";
   const spy = spyOn(process.stderr, "write").mockImplementation((text) => {
     shown += text;

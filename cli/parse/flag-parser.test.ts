@@ -15,7 +15,7 @@ const parse = (line: string) => {
   return { flags: Object.fromEntries(textsByFlag), words };
 };
 
-describe("flags are read strictly", () => {
+describe("[CLI-2] flags are read strictly", () => {
   test.each([
     ["", {}, []],
     ["a b", {}, ["a", "b"]],

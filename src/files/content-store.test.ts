@@ -41,7 +41,7 @@ describe("a content that is dropped while others ask for it", () => {
     directory[Symbol.dispose]();
   });
 
-  test("[FILE-4] is fetched anew by every reader, byte for byte", async () => {
+  test("[FILE-11] is fetched anew by every reader, byte for byte", async () => {
     const [keeper, store] = [await openStore("keeper"), await openStore("reader")];
     const plain = new Uint8Array(CHUNK_BYTES + 1_000).map((_, at) => at % 251);
     const received = await keeper.receive(SPACE, new Response(plain).body);

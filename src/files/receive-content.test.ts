@@ -18,7 +18,7 @@ const PIECES = 512;
  */
 const HELD_AT_MOST = (1 << 20) + 2 * PIECE_BYTES;
 
-test("[FILE-4] of a body that comes in only what is not written yet is held in memory, without a collection", async () => {
+test("[FILE-10] of a body that comes in only what is not written yet is held in memory, without a collection", async () => {
   using directory = scratchDir("receive-content");
   const blobs = await openBlobStore(directory.path, systemClock);
   const given: Uint8Array[] = [];
@@ -46,7 +46,7 @@ test("[FILE-4] of a body that comes in only what is not written yet is held in m
   expect(mostHeld).toBeLessThanOrEqual(HELD_AT_MOST);
 });
 
-test("[FILE-4] pieces that share a buffer come in whole", async () => {
+test("[FILE-10] pieces that share a buffer come in whole", async () => {
   using directory = scratchDir("receive-content");
   const blobs = await openBlobStore(directory.path, systemClock);
   const sent = new Uint8Array(4 << 20).map((_, at) => at % 251);

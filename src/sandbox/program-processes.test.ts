@@ -11,7 +11,7 @@ afterAll(() => programs.processes.stop());
 const run = (body: string, rest: Omit<TestRun, "source"> = {}) =>
   programs.run({ source: `export default async function main(args, ctx) { ${body} }`, ...rest });
 
-describe("a program", () => {
+describe("[AGENT-9] a program", () => {
   test("gets its arguments and its context, and returns JSON", async () => {
     const end = await run("return { args, ctx, none: undefined }", { args: { a: [1, "ü"] } });
     expect(end).toMatchObject({ status: "ok" });
@@ -29,7 +29,7 @@ describe("a program", () => {
     expect(await programs.run({ source: "const x = 1" })).toMatchObject({ status: "failed" });
   });
 
-  test("has the time and the random numbers of its host, so that they can be had again", async () => {
+  test("[AGENT-10] has the time and the random numbers of its host, so that they can be had again", async () => {
     const body = "return [Date.now(), new Date().getTimezoneOffset(), Math.random()]";
     const [one, two] = [await run(body), await run(body)];
     expect(one).toEqual(two);
@@ -68,8 +68,8 @@ describe("a program", () => {
   });
 });
 
-describe("limits", () => {
-  test("fuel is the same over a thousand runs", async () => {
+describe("[AGENT-9] limits", () => {
+  test("[AGENT-10] fuel is the same over a thousand runs", async () => {
     const body =
       "let s = 0; for (let i = 0; i < 500; i++) s += JSON.stringify({ i, r: Math.random() }).length; return s";
     const first = await run(body);

@@ -1,4 +1,4 @@
-/** [search model] A mirror that is slow, cuts short, lies about sizes and digests, answers 404 and 500. */
+/** A mirror that is slow, cuts short, lies about sizes and digests, answers 404 and 500. */
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";

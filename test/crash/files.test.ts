@@ -41,7 +41,7 @@ const placeOf = (root: string, spaceId: string, ...below: string[]): string =>
 
 describeWithNats("files and SIGKILL", () => {
   rule(
-    `[STORE-6] ${ROUNDS} rounds: every acknowledged file gives its bytes, no row lacks them, no orphan survives a sweep`,
+    `[STORE-6] [FILE-4] ${ROUNDS} rounds: every acknowledged file gives its bytes, no row lacks them, no orphan survives a sweep`,
     async () => {
       await using nats = await startNats();
       const root = scratchDir("svc-crash-files");

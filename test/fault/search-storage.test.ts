@@ -64,7 +64,7 @@ async function writeTexts(server: RunningServer): Promise<string> {
 }
 
 skipUnless(canMount(), "a file system of its own cannot be mounted here")(
-  "[SEARCH-5] a full disk stops the index alone: it says `incomplete`, keeps what it has, and goes on when there is room, shown as index.fts",
+  "[SEARCH-5] [PROC-2] a full disk stops the index alone: it says `incomplete`, keeps what it has, and goes on when there is room, shown as index.fts",
   async () => {
     using root = scratchDir("svc-search-full");
     const first = await startServer({ dataDir: root.path, env: { SVC_INDEX_ENABLED: "false" } });

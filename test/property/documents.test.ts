@@ -184,7 +184,7 @@ describe("documents", () => {
   }
 
   rule(
-    "[EDIT-2] other work goes on while a long document is planned, and what was written meanwhile is planned for",
+    "[API-15] other work goes on while a long document is planned, and what was written meanwhile is planned for",
     async () => {
       const rng = createRng(firstSeed);
       using dir = scratchDir("svc-planned-ahead");

@@ -1,4 +1,4 @@
-/** Bundles: adopt or install, limits, resolve, children and uninstall (BUNDLE-1). */
+/** Bundles: adopt or install, limits, resolve, children and uninstall (BUNDLE-1 to BUNDLE-4). */
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
 import type { JsonObject, Page, SpaceInfo } from "../support/server/client.ts";
@@ -47,7 +47,7 @@ const child = async (id: string, body: JsonObject): Promise<string> =>
   (await shared.client.post<{ objectId: string }>(`${bundlePath(id)}/children`, body)).objectId;
 
 const refused = (title: string, body: JsonObject, code: string, details: JsonObject, path = "{B}"): Scenario => ({
-  title: `[BUNDLE-1] ${title}`,
+  title: `[BUNDLE-4] ${title}`,
   method: "POST",
   path,
   body,
@@ -96,7 +96,7 @@ describe("ensure", () => {
     expect(new Set(answers.map(({ bundle }) => bundle.rootId)).size).toBe(1);
   });
 
-  rule("[BUNDLE-1] a derived root is a function of space and bundle id", async () => {
+  rule("[BUNDLE-2] a derived root is a function of space and bundle id", async () => {
     const id = `${uniqueName("general-chat")}/v1`;
     const { bundle } = await ensure({ id, derived: true, rootTypes: ["chat"] });
     expect(bundle.derived).toBe(true);
@@ -107,14 +107,14 @@ describe("ensure", () => {
     expect(other.bundle.rootId).not.toBe(bundle.rootId);
   });
 
-  rule("[BUNDLE-1] a derived root is permanent", async () => {
+  rule("[BUNDLE-2] a derived root is permanent", async () => {
     const { bundle } = await ensure({ id: `${uniqueName("fixed")}/v1`, derived: true });
     const object = `/v1/spaces/${space.id}/objects/${bundle.rootId}`;
     await shared.client.fails("DELETE", object, undefined, 409, "space.derived_undeletable");
     expect(await listed(bundle.id)).toEqual(bundle);
   });
 
-  rule("[BUNDLE-1] a refusal names the field, the rule and the remedy", async () => {
+  rule("[BUNDLE-4] a refusal names the field, the rule and the remedy", async () => {
     const fault = (body: JsonObject) => shared.client.fails("POST", bundles(), body, 400, "request.invalid_field");
     expect(await fault({ id: "" })).toEqual({
       code: "request.invalid_field",
@@ -126,14 +126,14 @@ describe("ensure", () => {
     );
   });
 
-  rule("[BUNDLE-1] a refused install leaves no bundle", async () => {
+  rule("[BUNDLE-4] a refused install leaves no bundle", async () => {
     const id = `${uniqueName("refused")}/v1`;
     await shared.client.fails("POST", bundles(), { id, rootTypes: ["no-such-type"] }, 400, "type.not_found");
     await shared.client.fails("GET", bundlePath(id), undefined, 404, "bundle.not_found");
     expect((await ensure({ id })).installed).toBe(true);
   });
 
-  rule("[BUNDLE-1] a root property against its format is refused before anything is made", async () => {
+  rule("[BUNDLE-4] a root property against its format is refused before anything is made", async () => {
     const { typeId } = await createType(shared.client, space.id);
     const properties = `/v1/spaces/${space.id}/types/${typeId}/properties`;
     const draft = { name: "Due", kind: "string", format: { type: "date" } };
@@ -145,7 +145,7 @@ describe("ensure", () => {
     await shared.client.fails("GET", bundlePath(id), undefined, 404, "bundle.not_found");
   });
 
-  rule("[BUNDLE-1] the longest id, name and list of types are taken", async () => {
+  rule("[BUNDLE-4] the longest id, name and list of types are taken", async () => {
     const id = uniqueName("long").padEnd(256, "x");
     const name = "é".repeat(512);
     const { bundle } = await ensure({ id, name, rootTypes: Array.from({ length: 32 }, () => "page") });
@@ -185,7 +185,7 @@ describe("reading", () => {
     expect(await listed(known.id)).toEqual(known);
   });
 
-  rule("[BUNDLE-1] the registry's raw rows are read-only", async () => {
+  rule("[BUNDLE-4] the registry's raw rows are read-only", async () => {
     const base = `/v1/spaces/${space.id}`;
     const target = { objectId: space.spaceIndexObjectId!, dataset: "bundles" };
     const page = await shared.client.post<Page>(`${base}/query`, { ...target, filter: { id: known.id } });
@@ -200,7 +200,7 @@ describe("reading", () => {
     missing("POST", "{B}/nowhere/resolve", { loserRootId: ABSENT }),
     missing("POST", "{B}/nowhere/children", { seed: "s" }),
     {
-      title: "[BUNDLE-1] an unknown space is not found",
+      title: "[API-11] an unknown space is not found",
       method: "GET",
       path: "{NONE}",
       status: 404,
@@ -240,20 +240,20 @@ describe("resolve", () => {
 });
 
 describe("children", () => {
-  rule("[BUNDLE-1] a seed gives the same child at every call, another seed another", async () => {
+  rule("[BUNDLE-3] a seed gives the same child at every call, another seed another", async () => {
     const first = await child(known.id, { seed: "inbox", types: ["page"] });
     expect(await child(known.id, { seed: "inbox" })).toBe(first);
     expect(await child(known.id, { seed: "outbox" })).not.toBe(first);
     expect(await typesOf(first)).toContain("page");
   });
 
-  rule("[BUNDLE-1] types count at the first call only", async () => {
+  rule("[BUNDLE-3] types count at the first call only", async () => {
     const id = await child(known.id, { seed: "typed", types: ["page"] });
     expect(await child(known.id, { seed: "typed", types: ["chat"] })).toBe(id);
     expect(await typesOf(id)).not.toContain("chat");
   });
 
-  rule("[BUNDLE-1] a seed belongs to its root: two bundles share no child", async () => {
+  rule("[BUNDLE-3] a seed belongs to its root: two bundles share no child", async () => {
     const other = (await ensure({ id: `${uniqueName("other")}/v1` })).bundle;
     expect(await child(other.id, { seed: "inbox" })).not.toBe(await child(known.id, { seed: "inbox" }));
   });
@@ -268,7 +268,7 @@ describe("children", () => {
 
 describe("uninstall", () => {
   rule(
-    "[BUNDLE-1] deleting a created root uninstalls; its children end with it; a fresh install joins the roots",
+    "[BUNDLE-1] [BUNDLE-3] deleting a created root uninstalls; its children end with it; a fresh install joins the roots",
     async () => {
       const id = `${uniqueName("gone")}/v1`;
       const first = (await ensure({ id })).bundle.rootId;

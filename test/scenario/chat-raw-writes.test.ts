@@ -1,4 +1,4 @@
-/** `POST {S}/modify` on chat_messages keeps every rule of the chat endpoints (CHAT-1). */
+/** `POST {S}/modify` on chat_messages keeps every rule of the chat endpoints (CHAT-1 to CHAT-3, DATA-6). */
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
 import type { Json, JsonObject, Page, SpaceInfo, WriteResult } from "../support/server/client.ts";
@@ -25,7 +25,7 @@ const find = async (id: string): Promise<JsonObject | undefined> => {
 };
 
 describe("a raw write of a message", () => {
-  rule("[DATA-6] an agent group and attachments are as strict as at the endpoint", async () => {
+  rule("[DATA-6] [CHAT-1] an agent group and attachments are as strict as at the endpoint", async () => {
     const malformed: Record<string, Json>[] = [
       { text: "x", agent: { name: 5, done: true } },
       { text: "x", agent: { name: "a" } },
@@ -48,7 +48,7 @@ describe("a raw write of a message", () => {
     expect((kept.json as unknown as WriteResult).rejections).toBeUndefined();
   });
 
-  rule("[DATA-6] mentions are derived: a caller cannot write them", async () => {
+  rule("[DATA-6] [CHAT-2] mentions are derived: a caller cannot write them", async () => {
     const id = await send("hello");
     for (const answer of [
       await modify({ id, ops: [{ type: "$set", path: "mentions", value: ["somebody"] }] }),
@@ -64,7 +64,7 @@ describe("a raw write of a message", () => {
     expect((await find(id))!["mentions"]).toBeUndefined();
   });
 
-  rule("[DATA-6] mentions follow a text that is set raw, as at the endpoint", async () => {
+  rule("[DATA-6] [CHAT-2] mentions follow a text that is set raw, as at the endpoint", async () => {
     const someone = "A5dZ6hL1nKpQ8rT3uVwXyZ2aBcDeFgHjKmNpQrStUvWxYz12";
     const link = `svc://m/${space.id}/${someone}`;
     const mentionsOf = async (id: string) => (await find(id))!["mentions"] ?? [];
@@ -83,7 +83,7 @@ describe("a raw write of a message", () => {
     expect(await mentionsOf(made)).toEqual([me]);
   });
 
-  rule("[DATA-6] of two edits in one request the last one's mentions stay", async () => {
+  rule("[DATA-6] [CHAT-2] of two edits in one request the last one's mentions stay", async () => {
     const id = await send("hello");
     const edit = (text: string) => ({ id, ops: [{ type: "$set", path: "text", value: text }] });
     const someone = "A5dZ6hL1nKpQ8rT3uVwXyZ2aBcDeFgHjKmNpQrStUvWxYz12";
@@ -95,7 +95,7 @@ describe("a raw write of a message", () => {
     expect(await find(id)).toMatchObject({ text: "nobody", mentions: [] });
   });
 
-  rule("[DATA-6] a flag set by hand on this device is true or absent, and the chat's counter follows", async () => {
+  rule("[DATA-6] [CHAT-3] a flag set by hand here is true or absent, and the chat's counter follows", async () => {
     const id = await send("hello");
     const local = (op: JsonObject) =>
       shared.client.post<WriteResult>(`/v1/spaces/${space.id}/modify`, {

@@ -131,7 +131,7 @@ describe("[AGENT-12] an answer", () => {
     },
   );
 
-  rule("[AGENT-12] a limit that ends an answer stands in it, and in the status", async () => {
+  rule("[AGENT-12] [AGENT-9] a limit that ends an answer stands in it, and in the status", async () => {
     const spec = { dataset: "chat_messages", objectId: agent.chatId };
     await agent.putTrigger("chat-watch", {
       kind: "event",

@@ -1,4 +1,4 @@
-/** Chat of one account: sending, editing, reactions, read routes, and what is refused (CHAT-2). */
+/** Chat of one account: sending, editing, reactions, read routes, and what is refused (CHAT-1 to CHAT-4). */
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
 import type { Json, JsonObject, Page, SpaceInfo, WriteResult } from "../support/server/client.ts";
@@ -44,7 +44,7 @@ const refused = (title: string, body: JsonObject, code: string, details: JsonObj
   details,
 });
 const missing = (method: string, path: string, code: string, body?: JsonObject): Scenario => ({
-  title: `[API-19] ${method} ${path} answers ${code}`,
+  title: `[CHAT-4] [API-19] ${method} ${path} answers ${code}`,
   method,
   path,
   ...(body ? { body } : {}),
@@ -107,7 +107,10 @@ describe("send", () => {
     refused("an empty text is none", { text: "" }, "chat.text_required"),
     refused("empty attachments are none", { attachments: {} }, "chat.text_required"),
     refused("an agent alone is no message", { agent: { name: "a", done: true } }, "chat.text_required"),
-    refused("an unknown key is refused", { text: "x", mentions: [] }, "request.unknown_field"),
+    {
+      ...refused("", { text: "x", mentions: [] }, "request.unknown_field"),
+      title: "[CHAT-2] mentions are taken from no caller",
+    },
     refused("a text over 32 KiB is refused", { text: `${"é".repeat(16 << 10)}x` }, INVALID, {
       field: "text",
       limitBytes: 32 << 10,
@@ -297,6 +300,9 @@ describe("what is not there", () => {
     missing("POST", "{NONE}/messages/m/read", "object.not_found"),
     missing("POST", "{NONE}/messages/m/reactions-read", "object.not_found"),
     missing("POST", "{NONE}/read-all", "object.not_found"),
-    missing("POST", `/v1/spaces/${ABSENT}/objects/${ABSENT}/chat/read-all`, "space.not_found"),
+    {
+      ...missing("POST", `/v1/spaces/${ABSENT}/objects/${ABSENT}/chat/read-all`, "space.not_found"),
+      title: "[API-11] a chat of an unknown space answers space.not_found",
+    },
   ]);
 });

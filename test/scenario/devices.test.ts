@@ -1,9 +1,11 @@
-/** The registry of devices as one device shows it: its own row, claims, refusals (DEV-1). */
+/** The registry of devices as one device shows it: its own row, claims, refusals (DEV-1, DEV-2). */
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
+import { scratchDir } from "../support/scratch.ts";
 import type { JsonObject, Page } from "../support/server/client.ts";
 import { uniqueName } from "../support/server/fixtures.ts";
 import { runScenarios, type Scenario } from "../support/server/scenario.ts";
+import { type RunningServer, startServer } from "../support/server/server.ts";
 
 interface Device {
   peerId: string;
@@ -60,6 +62,20 @@ describe("at boot", () => {
   });
 });
 
+rule("[DEV-1] what a person called the device stays over a restart; os and version are the server's", async () => {
+  using root = scratchDir("svc-device-name");
+  const row = async ({ client }: RunningServer) => (await client.get<Devices>("/v1/devices")).devices[0]!;
+  let booted: Device;
+  {
+    await using server = await startServer({ dataDir: root.path });
+    booted = await row(server);
+    await server.client.put(ME, { name: "Kitchen" }, 204);
+    await server.stop();
+  }
+  await using again = await startServer({ dataDir: root.path });
+  expect(await row(again)).toEqual({ ...booted, name: "Kitchen" });
+});
+
 describe("PUT me", () => {
   rule("[DEV-1] a name is taken; an empty one means unchanged", async () => {
     await update({ name: "Kitchen" });
@@ -81,7 +97,7 @@ describe("PUT me", () => {
     expect((await own()).apps).toMatchObject({ [first]: bag, [second]: {} });
   });
 
-  rule("[DEV-1] null uninstalls an app and forfeits its claim; other apps stay", async () => {
+  rule("[DEV-1] [DEV-2] null uninstalls an app and forfeits its claim; other apps stay", async () => {
     const [gone, kept] = [uniqueName("app"), uniqueName("app")];
     await activate(gone);
     await activate(kept);
@@ -128,7 +144,7 @@ describe("PUT me", () => {
 });
 
 describe("activate", () => {
-  rule("[DEV-1] a claim begins at 1, says the second, installs the app and wins", async () => {
+  rule("[DEV-2] a claim begins at 1, says the second, installs the app and wins", async () => {
     const app = uniqueName("app");
     await activate(app);
     const row = await own();
@@ -139,7 +155,7 @@ describe("activate", () => {
     expect((await devices()).active).toMatchObject({ [app]: self });
   });
 
-  rule("[DEV-1] another claim counts one up and keeps the app's bag", async () => {
+  rule("[DEV-2] another claim counts one up and keeps the app's bag", async () => {
     const app = uniqueName("app");
     await update({ apps: { [app]: { version: "2.0" } } });
     await activate(app);
@@ -149,7 +165,7 @@ describe("activate", () => {
     expect(row.apps![app]).toEqual({ version: "2.0" });
   });
 
-  rule("[DEV-1] an installed app without a claim is not active", async () => {
+  rule("[DEV-2] an installed app without a claim is not active", async () => {
     const app = uniqueName("app");
     await update({ apps: { [app]: {} } });
     expect((await devices()).active ?? {}).not.toHaveProperty(app);
@@ -157,7 +173,7 @@ describe("activate", () => {
 
   runScenarios(context, [
     {
-      title: "[DEV-1] a claim names its app",
+      title: "[DEV-2] a claim names its app",
       method: "POST",
       path: ACTIVATE,
       body: {},
@@ -166,7 +182,7 @@ describe("activate", () => {
       details: { field: "app" },
     },
     {
-      title: "[DEV-1] a claim's slug has no dot",
+      title: "[DEV-2] a claim's slug has no dot",
       method: "POST",
       path: ACTIVATE,
       body: { app: "a.b" },
@@ -201,7 +217,7 @@ describe("remove and query", () => {
       code: "device.not_found",
     },
     {
-      title: "[DEV-1] a query names no object",
+      title: "[QUERY-7] a query names no object",
       method: "POST",
       path: "/v1/devices/query",
       body: { objectId: ABSENT },
@@ -210,7 +226,7 @@ describe("remove and query", () => {
       details: { field: "objectId" },
     },
     {
-      title: "[DEV-1] a query names no dataset",
+      title: "[QUERY-7] a query names no dataset",
       method: "POST",
       path: "/v1/devices/query",
       body: { dataset: "devices" },
@@ -220,7 +236,7 @@ describe("remove and query", () => {
     },
   ]);
 
-  rule("[DEV-1] a subscription begins with the rows and follows a change", async () => {
+  rule("[LIVE-2] a subscription begins with the rows and follows a change", async () => {
     await using stream = await shared.client.stream("POST", "/v1/devices/query/subscribe", { filter: { id: self } });
     expect((await stream.snapshot()).records).toMatchObject([{ id: self }]);
     await update({ name: "Followed" });

@@ -1,4 +1,4 @@
-/** The document as markdown: PUT, GET, PATCH and append, and what each refuses (EDIT-2). */
+/** The document as markdown: PUT, GET, PATCH and append, and what each refuses (EDIT-2, EDIT-5, EDIT-6, EDIT-9). */
 import { describe, expect } from "bun:test";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { rule, useServer } from "../support/rule.ts";
@@ -96,7 +96,7 @@ describe("PUT and GET", () => {
     expect(await (await document()).read()).toBe("");
   });
 
-  rule("[EDIT-2] the first block attaches the type; the blocks have type, style, text and place", async () => {
+  rule("[EDIT-1] the first block attaches the type; the blocks have type, style, text and place", async () => {
     const doc = await document("## Title\n\n- [x] done\n\n```ts\ncode\n```\n");
     const blocks = await doc.blocks();
     expect(blocks).toMatchObject([
@@ -109,7 +109,7 @@ describe("PUT and GET", () => {
     expect((page.records[0]!["svc"] as JsonObject)["types"]).toContain("editor");
   });
 
-  rule("[EDIT-2] what is unchanged keeps its id; what is new lands in its place", async () => {
+  rule("[EDIT-5] what is unchanged keeps its id; what is new lands in its place", async () => {
     const doc = await document("a\n\nb\n\nc\n");
     const [a, b, c] = (await doc.blocks()).map(({ id }) => id);
     const result = await doc.put("a\n\nnew\n\nb\n\nc\n");
@@ -117,7 +117,7 @@ describe("PUT and GET", () => {
     expect((await doc.blocks()).map(({ id }) => id)).toEqual([a!, result.inserted[0]!, b!, c!]);
   });
 
-  rule("[EDIT-2] an empty text deletes every block", async () => {
+  rule("[EDIT-5] an empty text deletes every block", async () => {
     const doc = await document("a\n\nb\n");
     const ids = (await doc.blocks()).map(({ id }) => id as string);
     expect((await doc.put("")).deleted.toSorted()).toEqual(ids.toSorted());
@@ -172,7 +172,7 @@ const EDITS: EditCase[] = [
 
 describe("PATCH", () => {
   for (const { title, before, edits, after } of EDITS) {
-    rule(`[EDIT-2] ${title}`, async () => {
+    rule(`[EDIT-6] ${title}`, async () => {
       const doc = await document(before);
       await doc.patch(...edits);
       expect(await doc.read()).toBe(after);
@@ -186,7 +186,7 @@ describe("PATCH", () => {
     expect(await doc.read()).toBe("a\r\nb\n\nd\n");
   });
 
-  rule("[EDIT-2] a no-op edit writes no block", async () => {
+  rule("[EDIT-6] a no-op edit writes no block", async () => {
     const doc = await document("a\n\nb\n");
     const blocks = await doc.blocks();
     expect(counts(await doc.patch(edit("a", "a")))).toEqual([0, 0, 0, 2]);
@@ -208,7 +208,7 @@ describe("PATCH", () => {
     ["no edits", [], "request.invalid_field", { field: "edits" }],
   ];
   for (const [what, edits, code, details] of refusals) {
-    rule(`[EDIT-2] ${what} is refused, and nothing is applied`, async () => {
+    rule(`[EDIT-6] ${what} is refused, and nothing is applied`, async () => {
       const content = "a b\n\nb and b\n\nonly once, said it’s so\n";
       const doc = await document(content);
       const error = await shared.client.fails("PATCH", doc.path, { edits }, 400, code);
@@ -219,7 +219,7 @@ describe("PATCH", () => {
 });
 
 describe("append", () => {
-  rule("[EDIT-2] a fragment lands after the last block, without its outer blank lines", async () => {
+  rule("[EDIT-9] a fragment lands after the last block, without its outer blank lines", async () => {
     const doc = await document("a\n");
     const result = await doc.append("\n\n# b\n\nc\n\n");
     expect(counts(result).slice(0, 3)).toEqual([2, 0, 0]);
@@ -232,14 +232,14 @@ describe("append", () => {
     expect(blocks.slice(1).map(({ id }) => id as string)).toEqual(result.inserted);
   });
 
-  rule("[EDIT-2] a paragraph after a paragraph stays one of its own", async () => {
+  rule("[EDIT-9] a paragraph after a paragraph stays one of its own", async () => {
     const doc = await document("a");
     await doc.append("b");
     expect((await doc.blocks()).map(({ text }) => text as unknown)).toEqual(["a", "b"]);
     expect((await doc.read()).trimEnd()).toBe("a\n\nb");
   });
 
-  rule("[EDIT-2] an append does not compare: the same fragment twice is there twice", async () => {
+  rule("[EDIT-9] an append does not compare: the same fragment twice is there twice", async () => {
     const doc = await document();
     await doc.append("- a");
     expect((await doc.append("- a")).inserted).toHaveLength(1);
@@ -247,7 +247,7 @@ describe("append", () => {
   });
 
   for (const blank of ["", "\n", "  \n\t\r\n"]) {
-    rule(`[EDIT-2] a blank fragment ${JSON.stringify(blank)} is no write`, async () => {
+    rule(`[EDIT-9] a blank fragment ${JSON.stringify(blank)} is no write`, async () => {
       const doc = await document("a\n");
       const result = await doc.append(blank);
       expect([result.inserted, result.updated, result.deleted]).toEqual([[], [], []]);
@@ -312,14 +312,14 @@ describe("refusals of every route", () => {
     ["POST", "/append", { content: "x" }],
   ];
   for (const [method, tail, body] of routes) {
-    rule(`[EDIT-2] ${method} markdown${tail} of an unknown object is object.not_found`, async () => {
+    rule(`[EDIT-1] ${method} markdown${tail} of an unknown object is object.not_found`, async () => {
       const path = `/v1/spaces/${space.id}/objects/${ABSENT}/editor/markdown${tail}`;
       await shared.client.fails(method, path, body, 404, "object.not_found");
       const elsewhere = `/v1/spaces/${ABSENT}/objects/${ABSENT}/editor/markdown${tail}`;
       await shared.client.fails(method, elsewhere, body, 404, "space.not_found");
     });
     if (!body) continue;
-    rule(`[EDIT-2] ${method} markdown${tail} refuses a missing, a wrong and an unknown field`, async () => {
+    rule(`[API-1] ${method} markdown${tail} refuses a missing, a wrong and an unknown field`, async () => {
       const path = `${(await document()).path}${tail}`;
       const [field] = Object.keys(body);
       const missing = await shared.client.fails(method, path, {}, 400, "request.missing_field");

@@ -78,7 +78,7 @@ describe("publish and subscribe", () => {
 
 describe("faults", () => {
   const post = (title: string, body: unknown, status: number, code: string, details: JsonObject = {}): Scenario => ({
-    title: `[EVENT-1] ${title}: ${code}`,
+    title: `[EVENT-2] ${title}: ${code}`,
     method: "POST",
     path: "/v1/events",
     body,
@@ -87,7 +87,7 @@ describe("faults", () => {
     details,
   });
   const get = (title: string, query: string, status: number, code: string, details: JsonObject = {}): Scenario => ({
-    title: `[EVENT-1] subscribe, ${title}: ${code}`,
+    title: `[EVENT-2] subscribe, ${title}: ${code}`,
     method: "GET",
     path: `/v1/events/subscribe${query}`,
     status,
@@ -111,7 +111,10 @@ describe("faults", () => {
     post("a sender", { type: "a", scope: "device", sender: {} }, 400, "request.unknown_field", { fields: ["sender"] }),
     post("space scope without spaceId", { type: "a", scope: "space" }, 400, missing, { field: "spaceId" }),
     post("spaceId in another scope", { type: "a", scope: "device", spaceId: "{spaceId}" }, 400, invalid),
-    post("an unknown space", { type: "a", scope: "space", spaceId: "nowhere" }, 404, "space.not_found"),
+    {
+      ...post("", { type: "a", scope: "space", spaceId: "nowhere" }, 404, "space.not_found"),
+      title: "[API-11] an unknown space: space.not_found",
+    },
     post(
       "data over 64 KiB",
       { type: "a", scope: "device", data: "x".repeat(65_535) },
@@ -132,19 +135,25 @@ describe("faults", () => {
     get("spaceId with scopes that exclude space", "?scope=device&spaceId={spaceId}", 400, invalid, {
       field: "spaceId",
     }),
-    get("an unknown space", "?spaceId=nowhere", 404, "space.not_found"),
+    {
+      ...get("", "?spaceId=nowhere", 404, "space.not_found"),
+      title: "[API-11] subscribe, an unknown space: space.not_found",
+    },
     get("a bad pattern", "?type=a.*.b", 400, invalid, { field: "type" }),
     get("a bad target", "?target=a%2Fb", 400, invalid, { field: "target" }),
-    get("101 patterns in a space", `?spaceId={spaceId}&${many}`, 409, "events.too_many_patterns", { limit: 100 }),
+    {
+      ...get("", `?spaceId={spaceId}&${many}`, 409, "events.too_many_patterns", { limit: 100 }),
+      title: "[EVENT-3] subscribe, 101 patterns in a space: events.too_many_patterns",
+    },
   ]);
 
-  rule("[EVENT-1] at the limits an event is taken", async () => {
+  rule("[EVENT-2] at the limits an event is taken", async () => {
     await publish({ type: "a", scope: "device", data: "x".repeat(65_534) });
     await publish({ type: `${"a.".repeat(13)}a`, scope: "device", target: "x" });
     await publish({ type: "editor.cursor", scope: "account", target: accountId });
   });
 
-  rule("[EVENT-1] a space's budget of patterns is given back when its streams close", async () => {
+  rule("[EVENT-3] a space's budget of patterns is given back when its streams close", async () => {
     const fresh = await createSpace(shared.client);
     const types = Array.from({ length: 100 }, (_, index) => `type=b${index}`).join("&");
     const full = await listen(`?spaceId=${fresh.id}&${types}`);
@@ -159,7 +168,7 @@ describe("faults", () => {
     await open!.close();
   });
 
-  rule("[EVENT-1] a deleted space takes no events", async () => {
+  rule("[API-11] a deleted space takes no events", async () => {
     const gone = await createSpace(shared.client);
     await shared.client.del(`/v1/spaces/${gone.id}`);
     const event = { type: "a", scope: "space", spaceId: gone.id };
@@ -180,7 +189,7 @@ async function listenRaw(query: string): Promise<{ socket: RawSocket; events(): 
 
 describe("many streams", () => {
   rule(
-    "[EVENT-1] 500 streams with mixed filters get what they asked for, and a slow one closes alone",
+    "[EVENT-1] [LIVE-4] 500 streams with mixed filters get what they asked for, and a slow one closes alone",
     async () => {
       const rng = createRng(runSeed("event streams"));
       const types = ["m.a", "m.b", "m.b.c"];

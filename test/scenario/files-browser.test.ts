@@ -115,6 +115,19 @@ const embed = (url: string, isScript: boolean): string => `(() => {
   document.body.append(script);
 })()`;
 
+rule("[FILE-6] what could run is sandboxed, and saved where it is a document; nothing is sniffed", async () => {
+  const shown = ["notes.txt", "liar.png", "unknown"];
+  for (const [name, mime, text] of FILES) {
+    const { fileId } = await attach(server.client, spaceId, objectId, new TextEncoder().encode(text), { name, mime });
+    const { headers } = await content(server.client, spaceId, fileId);
+    const [said] = headers.get("content-disposition")!.split(";");
+    const policy = headers.get("content-security-policy");
+    expect([name, headers.get("content-type"), headers.get("x-content-type-options")]).toEqual([name, mime, "nosniff"]);
+    expect([name, said]).toEqual([name, shown.includes(name) ? "inline" : "attachment"]);
+    expect([name, policy]).toEqual([name, name === "liar.png" ? null : "sandbox; default-src 'none'"]);
+  }
+});
+
 for (const { name: browser, declare, open } of BROWSERS) {
   for (const [name, mime, text] of FILES) {
     declare(

@@ -205,7 +205,7 @@ describe("ranges and conditions (RFC 9110 § 13, § 14)", () => {
 
 describe("variants", () => {
   rule(
-    "[FILE-9] a variant belongs to its original: found by its tag from either, listed as a file, gone with it",
+    "[FILE-9] [FILE-1] a variant belongs to its original: found by its tag from either, listed as a file, gone with it",
     async () => {
       const original = await put(bytesOf(9_000, 31), { name: "photo.jpg" });
       const thumb = await put(bytesOf(5_000, 32), { variant: "thumb", variantOf: original.fileId });
@@ -275,18 +275,15 @@ describe("rows and listings", () => {
     await stream.close();
   });
 
-  rule("[API-5] a listing takes objectId and limit; a limit below 0 or broken is refused", async () => {
+  rule("[API-5] [FILE-1] a listing takes objectId and limit, 0 for all; a broken limit is refused", async () => {
     for (const limit of ["-1", "1.5", "x"]) {
-      const refusal = await client.fails(
-        "GET",
-        `${filesPath(space.id)}?limit=${limit}`,
-        undefined,
-        400,
-        "request.invalid_field",
-      );
+      const path = `${filesPath(space.id)}?limit=${limit}`;
+      const refusal = await client.fails("GET", path, undefined, 400, "request.invalid_field");
       expect(refusal.details).toMatchObject({ field: "limit" });
     }
-    expect((await client.get<{ files: FileInfo[] }>(`${filesPath(space.id)}?limit=1`)).files).toHaveLength(1);
+    const { files } = await client.get<{ files: FileInfo[] }>(`${filesPath(space.id)}?limit=0`);
+    expect(files.length).toBeGreaterThan(1);
+    expect((await client.get<{ files: FileInfo[] }>(`${filesPath(space.id)}?limit=1`)).files).toEqual([files[0]!]);
     expect((await client.get<{ files: FileInfo[] }>(`${filesPath(space.id)}?objectId=nowhere`)).files).toEqual([]);
   });
 
@@ -373,20 +370,23 @@ describe("the cache", () => {
     await until(async () => (await sizeOf()) === before, "the bytes of the space to go");
   });
 
-  rule("[FILE-4] what was attached survives a restart; what an upload left behind does not", async () => {
+  rule("[FILE-4] what was attached survives a restart, half an upload does not, a whole one stays a day", async () => {
     const { fileId } = await put(bytesOf(90_000, 71), { name: "kept" });
     const dir = folder();
     await Bun.write(join(dir, "tmp-1-1-abc"), "half an upload");
+    await Bun.write(join(dir, space.id), "a whole one under its content's id, whose row never came");
     await server.stop();
     server = await startServer({ dataDir: root.path });
     client = server.client;
     const got = await read(fileId);
     expect(got.bytes).toEqual(bytesOf(90_000, 71));
     expect(readdirSync(dir).filter((name) => name.startsWith("tmp-"))).toEqual([]);
+    await client.post("/v1/files/cache/sweep", undefined, 204);
+    expect(readdirSync(dir)).toContain(space.id);
   });
 
   rule(
-    "[FILE-3] a copy that was taken from the disk is no longer cached, and says so when it is asked for",
+    "[FILE-3] [FILE-11] a copy that was taken from the disk is no longer cached, and says so when it is asked for",
     async () => {
       const { fileId, rootCid } = await put(bytesOf(80_000, 81));
       await Bun.file(join(folder(), rootCid!)).delete();

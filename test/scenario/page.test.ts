@@ -138,7 +138,7 @@ step(
   },
 );
 
-step("[PAGE-2] a save tells what it wrote; a change from elsewhere appears by itself and survives a save", async () => {
+step("[PAGE-2] [PAGE-3] a save tells what it wrote; a change from elsewhere appears and survives a save", async () => {
   const writer = page.getByLabel("Markdown", { exact: true });
   await writer.fill(TEXT.replace("- bread", "- rye bread"));
   await button("Save").click();
@@ -235,7 +235,7 @@ step(
   },
 );
 
-step("[PAGE-6] a message that the command line sends appears by itself, and what it says is no HTML", async () => {
+step("[PAGE-6] [PAGE-3] a message that the command line sends appears, and is no HTML", async () => {
   await cli(
     "chat",
     "send",

@@ -148,7 +148,10 @@ describe("faults", () => {
     fault("an unknown scope", "", { ...fine, scope: "all" }, 400, invalid, { field: "scope" }),
     fault("space scope without spaceId", "", { ...fine, scope: "space" }, 400, missing, { field: "spaceId" }),
     fault("spaceId in another scope", "", { ...fine, spaceId: "{spaceId}" }, 400, invalid, { field: "spaceId" }),
-    fault("an unknown space", "", { ...fine, scope: "space", spaceId: "nowhere" }, 404, "space.not_found"),
+    {
+      ...fault("", "", { ...fine, scope: "space", spaceId: "nowhere" }, 404, "space.not_found"),
+      title: "[API-11] an unknown space: space.not_found",
+    },
     fault("an unknown key", "", { ...fine, identity: "A" }, 400, "request.unknown_field", { fields: ["identity"] }),
     fault("a wrong JSON type", "", { ...fine, title: 5 }, 400, "request.schema", { path: "title" }),
     fault("progress of nothing", "/none/progress", {}, 404, "process.not_found", { processId: "none" }),

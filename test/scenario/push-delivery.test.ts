@@ -352,7 +352,7 @@ describe("who is shut out", () => {
   );
 
   rule(
-    "[PUSH-3] nothing that passed the node or lies there, nor what providers saw, holds a name, a text or an id",
+    "[PUSH-5] [SYNC-9] nothing that passed the node or lies there, nor what providers saw, holds a name, a text or an id",
     () => {
       const files = readdirSync(node.directory).map((name) => readFileSync(join(node.directory, name), "latin1"));
       const all = { proxy: proxy.traffic, fcm: fcm.traffic, apns: apns.traffic, files, log: [node.stderr()] };

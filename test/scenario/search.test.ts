@@ -294,7 +294,7 @@ describe("what is refused", () => {
     expect((await search(client, id, { query: "x", mode: "fts" })).vectorStatus).toBe("skipped");
   });
 
-  rule("[SEARCH-4] false: 409, and no index is made", async () => {
+  rule("[SEARCH-4] switched off it is 409, and no index is made", async () => {
     await using server = await startServer({ env: { SVC_INDEX_ENABLED: "false" } });
     const { id } = await createSpace(server.client);
     expect(await refusal(server.client, id, { query: "x" })).toEqual([409, "index.disabled", undefined]);

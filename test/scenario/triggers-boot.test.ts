@@ -43,6 +43,26 @@ rule("[AGENT-14] a port that was asked for and is taken refuses the start and na
   expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("runtime.addr")]);
 });
 
+rule("[AGENT-14] where the default port is taken it gets a free one, and the log names the setting", async () => {
+  const taken = occupy(7010);
+  const wrapper = ["env", "-u", "SVC_RUNTIME_ADDR"];
+  await using server = await startServer({ env: RUNTIME_ENV, wrapper });
+  taken?.stop(true);
+  expect(server.stdout()).toMatch(/^LISTENING \S+\nCONTROL \S+\n/);
+  expect(server.stderr()).toContain("runtime.addr");
+  expect(new URL(server.control.base).port).not.toBe("7010");
+  expect(await server.control.get<{ triggers: Json[] }>("/triggers")).toHaveProperty("triggers");
+});
+
+/** Listens on a port; undefined where somebody else does already. */
+function occupy(port: number) {
+  try {
+    return Bun.listen({ hostname: "127.0.0.1", port, socket: { data() {} } });
+  } catch {
+    return undefined;
+  }
+}
+
 rule("[AGENT-8] a run that was under way is closed as interrupted at the next boot", async () => {
   await using first = await startServer({ env: RUNTIME_ENV });
   const before = await agentOf(first);

@@ -46,6 +46,13 @@ const result = async (name: string, body: string, fields: JsonObject = {}): Prom
   const { run } = await agent.run(await program(name, body, fields));
   return { status: run["status"] as Json, value: run["value"] as Json, error: run["error"] as Json };
 };
+/** Rows of runs, as a client may write them too. */
+const putRows = (triggerId: string, count: number, fromMs: number, everyMs: number) => {
+  const at = (n: number): JsonObject => ({ $date: new Date(fromMs + n * everyMs).toISOString() });
+  const row = (n: number) => ({ id: `${triggerId}_${n}`, fields: { triggerId, status: "ok", ts: at(n) } });
+  const body = { objectId: agent.anchorId, dataset: "agent_trigger_runs", records: [...Array(count).keys()].map(row) };
+  return shared.client.post(`/v1/spaces/${agent.spaceId}/upsert`, body);
+};
 
 describe("the agent space", () => {
   rule("[AGENT-13] is made at boot by what a client could have done, and is an ordinary derived space", async () => {
@@ -100,6 +107,12 @@ describe("the control API", () => {
     const { next } = await control().get<{ next: { $date: string }[] }>("/triggers/patched/next?n=3");
     expect(next.map(({ $date }) => new Date($date).getUTCHours())).toEqual([9, 9, 9]);
   });
+
+  rule("[AGENT-14] of a trigger's runs the last twenty are listed, the newest first", async () => {
+    await program("often", "return 1", { enabled: false });
+    await putRows("often", 25, Date.UTC(2026, 0), 1_000);
+    expect(await agent.runs("often")).toMatchObject([...Array(20).keys()].map((n) => ({ id: `often_${24 - n}` })));
+  });
 });
 
 describe("fires in real seconds", () => {
@@ -113,7 +126,7 @@ describe("fires in real seconds", () => {
     expect(await agent.runs("elsewhere")).toEqual([]);
   });
 
-  rule("[AGENT-8] cron fires, writes its row and its figures, and its run replays to the same fuel", async () => {
+  rule("[AGENT-8] [AGENT-10] cron fires, writes its row and figures, and replays to the same fuel", async () => {
     const code =
       "log('tick', ctx.triggerId); const { records } = await svc.query({ limit: 1 }); return { n: records.length, at: ctx.scheduledAt, args }";
     await program("ticker", code, { spec: "* * * * * *", args: { x: 1 } });
@@ -249,8 +262,12 @@ describe("fires in real seconds", () => {
     await program("large", "await svc.query({ filter: { 'svc.name': 'x'.repeat(90000) } }); return 1");
     const { run, trace } = await agent.run("large");
     expect([run["traceRef"], trace!.length]).toEqual([run["id"], 3]);
-    const { files } = await shared.client.get<{ files: { name: string }[] }>(`${AGENT_FILES(agent)}`);
-    expect(files.map(({ name }) => name)).toEqual([`${run["id"]}.jsonl`]);
+    const names = async () =>
+      (await shared.client.get<{ files: { name: string }[] }>(AGENT_FILES(agent))).files.map(({ name }) => name);
+    expect(await names()).toEqual([`${run["id"]}.jsonl`]);
+    await putRows("large", 49, Date.parse((run["ts"] as { $date: string }).$date) + 1, 0);
+    const next = (await agent.run("large")).run["id"];
+    await until(async () => Bun.deepEquals(await names(), [`${next}.jsonl`]), "the first file to go with its row");
   });
 
   rule("[AGENT-8] what a client wrote in place of a trace is shown as none", async () => {

@@ -184,7 +184,7 @@ describeWithNats("triggers among devices", () => {
   );
 
   ruleBeside(
-    "[BUNDLE-1] what two devices set up apart is one: types, triggers and programs of both, on both",
+    "[BUNDLE-2] [TYPE-5] what two devices set up apart is one: types, triggers and programs of both, on both",
     async () => {
       await using nats = await startNats();
       await nats.kill();

@@ -20,7 +20,7 @@ const MAX_SEED_BYTES = 256;
 const refuse = (field: string, why: Refusal, remedy: Refusal) =>
   refusedPart("request.invalid_field", { field }, why, "it", remedy);
 
-/** Limits of BUNDLE-1. Errors: request.invalid_field {field, reason}. */
+/** Limits of BUNDLE-4. Errors: request.invalid_field {field, reason}. */
 export function checkEnsureBundle(request: EnsureBundleRequest): void {
   if (request.id === "" || Buffer.byteLength(request.id) > MAX_ID_BYTES)
     throw refuse("id", refusal("bundle.id_bytes", { limitBytes: MAX_ID_BYTES }), refusal("bundle.short_id"));

@@ -7,7 +7,7 @@ import { checkAgent, checkAttachments } from "./message-rules.ts";
 
 export const CHAT_DATASET = "chat_messages";
 
-/** Flags of a message that are private to this device (CHAT-1). */
+/** Flags of a message that are private to this device (CHAT-3). */
 export const CHAT_LOCAL_FIELDS = ["unread", "unreadMention", "unreadReactions"] as const;
 
 const LOCAL = new Set<string>(CHAT_LOCAL_FIELDS);

@@ -59,7 +59,7 @@ describe("a message needs text or attachments (CHAT-1)", () => {
   });
 });
 
-describe("the agent group", () => {
+describe("the agent group (CHAT-1)", () => {
   test("is a name, a debug link and a done flag", () => {
     const agent = { name: "bot", debugLink: "https://x", done: false };
     expect(checkNewMessage({ text: "a", agent }).agent).toEqual(agent);
@@ -91,7 +91,7 @@ describe("the agent group", () => {
   }
 });
 
-describe("attachments", () => {
+describe("attachments (CHAT-1)", () => {
   const many = (count: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`id-${index}`, { type: "image", link: "l" }]));
 
@@ -128,7 +128,7 @@ describe("attachments", () => {
   }
 });
 
-describe("reactions", () => {
+describe("reactions (CHAT-1)", () => {
   test("are emoji of at most 64 bytes", () => {
     for (const emoji of ["👍", "👩‍👩‍👧‍👦", "*️⃣", "+1", "x".repeat(64)]) expect(checkEmoji(emoji)).toBe(emoji);
     for (const emoji of ["", "x".repeat(65), "a.b", ".", "*", "__proto__"]) {
@@ -140,7 +140,7 @@ describe("reactions", () => {
   });
 });
 
-describe("mentions are derived", () => {
+describe("mentions are derived (CHAT-2)", () => {
   const link = (identity: string) => `[@x](svc://m/space1/${identity})`;
 
   test("from links in the text, once each and in order", () => {

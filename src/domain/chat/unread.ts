@@ -3,6 +3,7 @@ import type { AccountId, ObjectId } from "../../base/ids.ts";
 import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
+import { causalPast } from "../../change/history/causal-past.ts";
 import type { ChangeEngine, Reaction, WriteTx } from "../../change/space-engine.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { CHAT_DATASET } from "./chat-rules.ts";
@@ -149,10 +150,14 @@ export function createUnread(deps: UnreadDeps) {
       await readWhere(objectId, (version) => version <= upTo, [originOf(objectId, upTo)]);
     },
     readAll: (objectId: ObjectId): Promise<void> => readWhere(objectId, () => true, []),
-    /** Marks the reactions on a message as read, and everything that their authors had written before. */
+    /** Marks the reactions on a message as read, and every message that their authors knew when they reacted. */
     async readReactions(objectId: ObjectId, message: JsonObject): Promise<void> {
-      const origins = foreignReactions(message).map(({ version }) => originOf(objectId, version));
-      await advance(objectId, origins);
+      const versions = foreignReactions(message).flatMap(({ version }) => (typeof version === "string" ? version : []));
+      const known = [...versions, ...(await unreadBefore(objectId, versions))];
+      await advance(
+        objectId,
+        known.map((version) => originOf(objectId, version)),
+      );
     },
     dropCovered,
     /** Updates the chat's counters after a caller set or removed flags of a message directly. */
@@ -165,6 +170,22 @@ export function createUnread(deps: UnreadDeps) {
     stop,
   };
 
+  /** The unread messages that the authors of some versions knew. */
+  async function unreadBefore(objectId: ObjectId, versions: readonly string[]): Promise<string[]> {
+    const object = engine.object(objectId);
+    const unread = object ? unreadIn(object).sort() : [];
+    const [oldest] = unread;
+    if (!object || oldest === undefined || versions.length === 0) return [];
+    return unread.filter(await causalPast(engine, object, versions, oldest));
+  }
+
+  /** The versions with which the unread messages of a chat came. */
+  function unreadIn(object: ObjectEntry): string[] {
+    return engine
+      .recordsWithLocal(object, CHAT_DATASET)
+      .flatMap((doc) => (doc["unread"] === true ? (versionAt(doc, ["id"]) as string) : []));
+  }
+
   async function readWhere(
     objectId: ObjectId,
     wanted: (version: string) => boolean,
@@ -172,12 +193,8 @@ export function createUnread(deps: UnreadDeps) {
   ): Promise<void> {
     const object = engine.object(objectId);
     if (!object) return;
-    const origins = [...also];
-    for (const doc of engine.recordsWithLocal(object, CHAT_DATASET)) {
-      const version = versionAt(doc, ["id"]) as string;
-      if (doc["unread"] === true && wanted(version)) origins.push(originOf(objectId, version));
-    }
-    await advance(objectId, origins);
+    const read = unreadIn(object).filter(wanted);
+    await advance(objectId, [...also, ...read.map((version) => originOf(objectId, version))]);
   }
 
   async function advance(objectId: ObjectId, origins: readonly (ChangeOrigin | undefined)[]): Promise<void> {

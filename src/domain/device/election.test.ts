@@ -103,7 +103,7 @@ describe("the election rule (DEV-2)", () => {
   });
 });
 
-describe("a new claim", () => {
+describe("a new claim (DEV-2)", () => {
   test("begins at 1, in whole seconds", () => {
     expect(nextClaim([], "x", 1_700_000_000_999)).toEqual({ seq: 1, at: 1_700_000_000 });
   });

@@ -75,7 +75,7 @@ describe("the common blocks are a longest common subsequence", () => {
   });
 });
 
-describe("what is not common is updated in place, inserted or deleted", () => {
+describe("what is not common is updated in place, inserted or deleted (EDIT-5)", () => {
   test("a changed block between unchanged ones keeps its place", () => {
     expect(alignBlocks(texts("a", "b", "c"), texts("a", "B", "c"))).toEqual({ from: [0, 1, 2], deleted: [] });
   });

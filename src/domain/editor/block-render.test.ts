@@ -105,7 +105,7 @@ describe("canonical forms (EDIT-3)", () => {
   });
 });
 
-describe("a document is its blocks' sources, or their canonical forms joined by blank lines", () => {
+describe("a document is its blocks' sources, or their canonical forms joined by blank lines (EDIT-2, EDIT-3)", () => {
   test("blocks without a source", () => {
     expect(render([{ type: "heading", text: "a" }, paragraph("b"), { type: "list_item", text: "c" }])).toBe(
       "# a\n\nb\n\n- c",
@@ -176,7 +176,7 @@ describe("a document is its blocks' sources, or their canonical forms joined by 
   });
 });
 
-describe("what is rendered is read again as the same blocks", () => {
+describe("what is rendered is read again as the same blocks (EDIT-3)", () => {
   test("for random blocks that markdown can say at all", () => {
     const rng = createRng(seed).fork("round trip");
     const parts = [

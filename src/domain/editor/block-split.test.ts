@@ -109,7 +109,7 @@ describe("line rules (EDIT-4)", () => {
   });
 });
 
-describe("every text is given back", () => {
+describe("every text is given back (EDIT-2)", () => {
   const lossless = (text: string) => {
     const blocks = splitMarkdown(text);
     expect(blocks.map((block) => block.source).join("")).toBe(text);

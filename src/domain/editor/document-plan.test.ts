@@ -117,7 +117,7 @@ describe("PUT writes what differs and nothing else (EDIT-5)", () => {
   });
 });
 
-describe("append", () => {
+describe("append (EDIT-9)", () => {
   const appended = (content: string, fragment: string) => {
     const document = opened(content);
     const count = document.rows.length;
@@ -162,7 +162,7 @@ describe("append", () => {
   });
 });
 
-describe("removal keeps the neighbours apart", () => {
+describe("removal keeps the neighbours apart (EDIT-3)", () => {
   const without = (content: string, index: number) => {
     const document = opened(content);
     document.write(planRemoval(document.rows, index, { renderer: createBlockRenderer(), random: rng.next }));
@@ -180,7 +180,7 @@ describe("removal keeps the neighbours apart", () => {
   });
 });
 
-describe("any sequence of edits", () => {
+describe("any sequence of edits (EDIT-2)", () => {
   /** What clients do to blocks behind the text's back. */
   const TEXTS = [
     "x",

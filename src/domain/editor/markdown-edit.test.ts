@@ -51,7 +51,7 @@ describe("exact matches (EDIT-6)", () => {
   });
 });
 
-describe("faults", () => {
+describe("faults (EDIT-6)", () => {
   const fine = { oldText: "a", newText: "b" };
 
   test("no edits, too many, an empty oldText: request.invalid_field", () => {
@@ -109,7 +109,7 @@ describe("faults", () => {
   });
 });
 
-describe("whole lines are matched loosely when nothing matches exactly", () => {
+describe("whole lines are matched loosely when nothing matches exactly (EDIT-6)", () => {
   test("quotes, dashes, spaces and trailing blanks", () => {
     expect(edit("He said “no” – twice…  \nend", 'He said "no" - twice...', "x")).toBe("x\nend");
     expect(edit("a\u00a0b\t\nc", "a b\nc", "x")).toBe("x");
@@ -148,7 +148,7 @@ describe("whole lines are matched loosely when nothing matches exactly", () => {
   });
 });
 
-describe("deleting whole blocks takes one separator with them", () => {
+describe("deleting whole blocks takes one separator with them (EDIT-6)", () => {
   const CASES: [content: string, oldText: string, left: string][] = [
     ["a\n\nb\n\nc", "b", "a\n\nc"],
     ["a\n\nb\n\nc", "a", "b\n\nc"],

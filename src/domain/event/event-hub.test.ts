@@ -54,7 +54,7 @@ async function refusal(work: Promise<unknown>): Promise<{ code: string; status: 
   throw new Error("it was taken");
 }
 
-describe("publishing (EVENT-1)", () => {
+describe("publishing (EVENT-1, EVENT-2)", () => {
   test("reaches streams that are open, stamps the sender, and counts them", async () => {
     const { hub, listen } = createWorld();
     expect(await hub.publish({ type: "a.b", scope: "device" })).toEqual({ subscribers: 0 });
@@ -127,7 +127,7 @@ describe("publishing (EVENT-1)", () => {
     });
   }
 
-  test("[EVENT-2] at the limits is taken", async () => {
+  test("at the limits is taken", async () => {
     const { hub } = createWorld();
     const fine: EventInput[] = [
       { type: "a".repeat(128), scope: "device" },
@@ -143,7 +143,7 @@ describe("publishing (EVENT-1)", () => {
   });
 });
 
-describe("filters are ANDed across dimensions and ORed within one", () => {
+describe("filters are ANDed across dimensions and ORed within one (EVENT-1)", () => {
   const CASES: [query: EventQuery, event: EventInput, matches: boolean][] = [
     [{}, { type: "a", scope: "device" }, true],
     [{}, { type: "a", scope: "account" }, true],
@@ -255,7 +255,7 @@ describe("filters are ANDed across dimensions and ORed within one", () => {
   });
 });
 
-describe("the network port", () => {
+describe("the network port (EVENT-1)", () => {
   test("events beyond device scope go out under their topic, in their audience", async () => {
     const { hub, sent, network } = createWorld();
     await hub.publish({ type: "a.b", scope: "account" });

@@ -48,7 +48,7 @@ export interface EventHubDeps {
   readonly clock: Clock;
   /**
    * Opens an active space and returns whether its current read key is here, so that an event can be sealed for it. Fails with the
-   * space resolution errors (EVENT-1).
+   * space resolution errors (API-11).
    */
   requireSpace(spaceId: string): Promise<{ readonly hasReadKey: boolean }>;
 }

@@ -18,7 +18,7 @@ function lets(pattern: string, topic: string): boolean {
   );
 }
 
-describe("topics (EVENT-3)", () => {
+describe("topics (EVENT-2)", () => {
   test("are the type as a path with the target, and back again", () => {
     expect(topicOf("process.progress", "p1", "A")).toBe("ev/process/progress/p1");
     expect(topicOf("a", undefined, "A")).toBe("ev/a/-");
@@ -28,7 +28,7 @@ describe("topics (EVENT-3)", () => {
   });
 });
 
-describe("a stream's patterns", () => {
+describe("a stream's patterns (EVENT-3)", () => {
   test("are as narrow as its filter", () => {
     expect(patterns({})).toEqual(["ev/>", "acc/ev/>"]);
     expect(patterns({ type: ["a.b", "process.*"] })).toEqual(["ev/a/b/*", "ev/process/>"]);
@@ -74,7 +74,7 @@ describe("a stream's patterns", () => {
   });
 });
 
-describe("a space's budget of patterns", () => {
+describe("a space's budget of patterns (EVENT-3)", () => {
   const world = () => {
     const watched = new Map<string, readonly string[]>();
     const interest = createTopicInterest(() => ({

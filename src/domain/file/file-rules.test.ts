@@ -25,7 +25,7 @@ const stored: JsonObject = {
 };
 const inline: JsonObject = { objectId: owner, size: 3, data: "AAEC" };
 
-describe("what a file's row may be, whoever wrote it", () => {
+describe("what a file's row may be, whoever wrote it (FILE-1, FILE-10)", () => {
   test("the rows that attaching writes are taken", () => {
     expect(create(stored)).toBeUndefined();
     expect(create({ ...stored, name: "a\0b", mime: "image/png", variant: "thumb", variantOf: "x" })).toBeUndefined();

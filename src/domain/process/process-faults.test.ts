@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { createWorld, frame, OTHER, refusal } from "../../../test/support/worlds/process-world.ts";
 import type { ProcessFinishBody, ProcessProgressBody, ProcessStartBody } from "../../protocol/event.ts";
 
-describe("faults", () => {
+describe("faults (PROC-1)", () => {
   const STARTS: [fields: Partial<ProcessStartBody>, code: string, field: string][] = [
     [{ id: "" }, "request.invalid_field", "id"],
     [{ id: "a/b" }, "request.invalid_field", "id"],

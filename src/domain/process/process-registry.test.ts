@@ -110,7 +110,7 @@ describe("a process's life (PROC-1)", () => {
   });
 });
 
-describe("expiry", () => {
+describe("expiry (PROC-1)", () => {
   test("a running process is gone 45 s after its last frame", async () => {
     const { registry, clock, start } = createWorld();
     await start();
@@ -160,7 +160,7 @@ describe("expiry", () => {
   });
 });
 
-describe("processes of others", () => {
+describe("processes of others (PROC-1)", () => {
   const data = { kind: "k", title: "t" };
 
   test("are known by their frames, under their publisher", async () => {
@@ -237,7 +237,7 @@ describe("processes of others", () => {
   });
 });
 
-describe("cancel", () => {
+describe("cancel (PROC-1)", () => {
   const data = { kind: "k", title: "t" };
 
   test("asks the publisher and changes nothing itself", async () => {

@@ -5,7 +5,7 @@ import { ChildLost } from "../../search/child-process.ts";
 import type { IndexRequest, PendingTexts } from "../../search/index-protocol.ts";
 import { createEmbedLoop } from "./embed-loop.ts";
 
-test("[SEARCH-3] embedding goes on by itself after the process of the index was lost under it", async () => {
+test("[SEARCH-6] embedding goes on by itself after the process of the index was lost under it", async () => {
   const spaceId = "one" as SpaceId;
   const side = { id: "told", dimension: 8 };
   const vector = { bytes: new Int8Array(8), bits: new Uint8Array(1) };

@@ -30,7 +30,7 @@ import type { Embedder } from "./embedder.ts";
 import type { SearchableSpace } from "./port.ts";
 import { createSearchTurns } from "./search-turns.ts";
 
-/** Writes that follow each other closely are indexed together (SEARCH-1). */
+/** Writes that follow each other closely are indexed together. */
 const DEBOUNCE_MS = 250;
 /** The process that indexes ends after so long without work: it takes memory of its own. */
 const CHILD_IDLE_MS = 30_000;

@@ -178,12 +178,13 @@ describe("[AGENT-8] runs", () => {
     expect(world.record()).toMatchObject({ lastStatus: "interrupted", lastRunRef: "run_x" });
   });
 
-  test("a run now is one that its trigger's state does not forbid; a dry one leaves no figures", async () => {
+  test("[AGENT-14] a run now is one that its trigger's state does not forbid; a dry one leaves no figures", async () => {
     const world = createTriggerWorld();
     world.put({ enabled: false });
     const runId = await world.scheduler.runNow(world.record(), { args: { x: 1 }, dry: true });
     await world.settle();
     expect(world.rows.get(runId)).toMatchObject({ status: "ok", dry: true });
+    expect(world.requests[0]?.args).toEqual({ x: 1 });
     expect(world.record()).not.toHaveProperty("runCount");
     await world.scheduler.runNow(world.record(), {});
     await world.settle();

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { createFireGuard } from "../../domain/trigger/fire-guard.ts";
+import { ownerOf } from "../../domain/trigger/ownership.ts";
 import type { ChatNews, Election, ExecuteRun } from "../../domain/trigger/port.ts";
 import { CHAT_WATCH, readTrigger, type TriggerDefinition } from "../../domain/trigger/trigger-definition.ts";
 import type { TriggerRuns } from "../../domain/trigger/trigger-runs.ts";
@@ -64,7 +65,7 @@ export function createChatWatch(deps: ChatWatchDeps): ChatWatch {
     const record = records.record(CHAT_WATCH);
     if (!record) return undefined;
     const trigger = readTrigger(record, clock.nowMs());
-    const mine = trigger.owner === "" ? election.active() === election.self : trigger.owner === election.self;
+    const mine = ownerOf(trigger, election) !== "other";
     return mine && trigger.enabled && trigger.firing.kind === "event" ? trigger : undefined;
   };
 

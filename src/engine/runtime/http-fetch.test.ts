@@ -91,7 +91,7 @@ describe("[AGENT-11] addresses", () => {
   });
 });
 
-describe("the connection", () => {
+describe("[AGENT-11] the connection", () => {
   test("goes to the very address that was checked; the name is resolved once and stands in the Host header", async () => {
     const asked: string[] = [];
     const call = fetchWith(["name.example", "127.0.0.1"], { "name.example": ["127.0.0.1", "10.0.0.1"] }, asked);

@@ -135,7 +135,7 @@ describe("what is asked", () => {
   });
 });
 
-describe("money", () => {
+describe("[AGENT-9] money", () => {
   test("calls side by side cannot pass a run's cap together: each reserves its worst case first", async () => {
     const { ask } = await chatWith();
     model.answer(() => ({ text: "hello" }));

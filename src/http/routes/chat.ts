@@ -112,6 +112,7 @@ export const chatRoutes: Route[] = [
     id: "markChatReactionsRead",
     tag: "Chat",
     summary: "Mark the reactions on a message as read",
+    description: "Messages that the authors of the reactions knew when they reacted are read, too.",
     responses: { 204: { description: "Read" } },
     errors: ["object.not_found"],
     handler: async ({ engine, params }) =>

@@ -114,7 +114,7 @@ describeWithNats("files and the network", () => {
   );
 
   rule(
-    "[FILE-11] what the network keeps can be offloaded and is fetched again; making room drops it, a pin keeps it",
+    "[FILE-11] [FILE-4] what the network keeps can be offloaded and is fetched again; making room drops it, a pin keeps it",
     async () => {
       const a = await device();
       const bytes = bytesOf(2 * MB, 3);
@@ -233,7 +233,7 @@ describeWithNats("files and the network", () => {
   );
 
   rule(
-    "[FILE-3] the stream tells of a backup, and a guest reads what members attach",
+    "[FILE-3] [FILE-7] the stream tells of a backup, and a guest reads what members attach",
     async () => {
       const a = await device();
       const { client } = a.server;
@@ -318,7 +318,7 @@ describeWithNats("files and the network", () => {
 
 describeWithNats("a network without room", () => {
   rule(
-    "[FILE-8] limited while the network refuses for want of room, durable once it has some",
+    "[FILE-8] [FILE-3] limited while the network refuses for want of room, durable once it has some",
     async () => {
       const withRoom = (bytes: number) => (config: string) =>
         config.replace(/max_file_store: \d+/, `max_file_store: ${bytes}`);

@@ -50,7 +50,7 @@ const placeOf = (at: Device, spaceId: string, rootCid: string): string => {
 
 describe("files on a LAN", () => {
   rule(
-    "[FILE-7] fetched from two peers, of whom one is killed in the middle and one lies; whole, it is open to nobody else",
+    "[FILE-7] [STORE-7] fetched from two peers, of whom one is killed in the middle and one lies; whole, it is open to nobody else",
     async () => {
       const a = await device();
       const { client } = a.server;
@@ -135,6 +135,28 @@ describe("files on a LAN", () => {
       expect(Buffer.compare(await untilRead(again, space.id, file.fileId), bytes)).toBe(0);
     },
     120_000,
+  );
+
+  rule(
+    "[FILE-4] the only copy of what another device deleted stays on the disk for a day",
+    async () => {
+      const a = await device();
+      const { client } = a.server;
+      const space = await createSpace(client);
+      const objectId = (await createObject(client, space.id)).id;
+      const file = await attach(client, space.id, objectId, bytesOf(MB, 4));
+      const b = await device({ mnemonic: a.mnemonic });
+      await untilStatus(b, space.id, "active");
+      await untilKnown(b, space.id, file.fileId);
+      await b.server.client.del(path(space.id, file.fileId));
+      const isGone = async () => (await client.request("GET", path(space.id, file.fileId))).status === 404;
+      await until(isGone, "the row to go", 30_000);
+      await client.post("/v1/files/cache/sweep", undefined, 204);
+      expect(Buffer.from(await Bun.file(placeOf(a, space.id, file.rootCid!)).bytes()).equals(bytesOf(MB, 4))).toBe(
+        true,
+      );
+    },
+    60_000,
   );
 
   rule(

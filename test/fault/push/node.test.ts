@@ -65,7 +65,7 @@ describe("who is woken, and how", () => {
   });
 
   rule(
-    "[PUSH-7] the author's own devices hear nothing of a message; a reading is for the others of them alone",
+    "[PUSH-3] the author's own devices hear nothing of a message; a reading is for the others of them alone",
     async () => {
       const space = spaceKeyOf("own");
       const [olga, gustav] = [account("Olga"), account("Gustav")];

@@ -30,13 +30,13 @@ function contract(open: () => Promise<PushState>): void {
   });
   afterAll(() => state.close());
 
-  rule("[PUSH-7] the secret is made once", async () => {
+  rule("the secret is made once", async () => {
     const secret = await state.secret();
     expect(secret).toHaveLength(32);
     expect(await state.secret()).toEqual(secret);
   });
 
-  rule("[PUSH-7] a name is used up by the first who asks", async () => {
+  rule("[PUSH-6] a name is used up by the first who asks", async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => state.spend("challenge/x y+z", 1_000)));
     expect(answers.filter((won) => won)).toHaveLength(1);
     expect(await state.spend("challenge/other", 1_000)).toBe(true);
@@ -59,7 +59,7 @@ function contract(open: () => Promise<PushState>): void {
     expect((await state.devicesOf(ONE)).map(({ token }) => token)).toEqual(["t2"]);
   });
 
-  rule("[PUSH-7] topics are found by space and topic, and listed by account in pages", async () => {
+  rule("topics are found by space and topic, and listed by account in pages", async () => {
     const chat = `chats/${"ab".repeat(32)}`;
     await state.addTopics(ONE, KEY, ["chats", chat, `${chat}/${ONE}`, ONE]);
     await state.addTopics(TWO, KEY, ["chats", TWO]);

@@ -13,7 +13,7 @@ const WAIT_MS = 30_000;
 
 describe("errors that take two", () => {
   rule(
-    "[DEV-1] a device that another one pruned may not write its own row any more: device.pruned",
+    "[DEV-1] a device that another one pruned may neither write its own row nor claim: device.pruned",
     async () => {
       await using first = await startDevice({ lan: true });
       await using second = await startDevice({ lan: true, mnemonic: first.mnemonic });
@@ -28,6 +28,8 @@ describe("errors that take two", () => {
       await until(async () => (await put()).status === 409, "the tombstone at the second", WAIT_MS);
       const error = await second.server.client.fails("PUT", "/v1/devices/me", { name: "back" }, 409, "device.pruned");
       expect(error.details).toEqual({ peerId });
+      const claim = { app: "agent" };
+      await second.server.client.fails("POST", "/v1/devices/activate", claim, 409, "device.pruned");
     },
     LONG_MS,
   );
@@ -64,7 +66,7 @@ describe("errors that take two", () => {
   );
 
   rule(
-    "[SPACE-9] known from another device, and neither rights nor keys here yet: events.no_read_key, space.not_joined; then not",
+    "[SPACE-9] [EVENT-1] known from another device, and neither rights nor keys here yet: events.no_read_key, space.not_joined; then not",
     async () => {
       const account = await knownAccount();
       using ownerRoot = scratchDir("svc-owner");
