@@ -55,8 +55,9 @@ export function longBlock(rng: Rng, kind: string, bytes: number): string {
     const markdown = BLOCKS[kind]!(lines, rng);
     const over = bodyBytes(markdown) - bytes;
     if (over <= 0) return markdown;
-    const last = lines.pop()!;
-    if (lines.length === 0) lines.push([...last].slice(0, -Math.ceil(over / 2)).join(""));
+    const last = [...lines.pop()!];
+    // The last line may be most of the text.
+    if (last.length > over) lines.push(last.slice(0, -over).join(""));
     else if (lines.length > 100) lines.length -= Math.min(lines.length >> 4, over >> 4);
   }
 }
