@@ -74,6 +74,7 @@ export function createCommits(deps: CommitsDeps) {
   function commitNotes(makeDurable: () => void): void {
     makeDurable();
     store.committed();
+    refolding.retry();
   }
 
   /** A batch failed: whatever memory holds of it is worthless. */

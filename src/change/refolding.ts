@@ -8,6 +8,8 @@ export function createRefolding(
   onFailure: ((error: unknown) => void) | undefined,
 ) {
   let isQueued = false;
+  /** Whether the last slice could not be committed. */
+  let hasFailed = false;
   /** As of the last commit. */
   let wasOwing = false;
   const waiters: PromiseWithResolvers<void>[] = [];
@@ -27,8 +29,10 @@ export function createRefolding(
       isQueued = false;
       projection.refoldSlice();
     };
+    hasFailed = false;
     queue.enqueue(slice, "background").catch((error: unknown) => {
       isQueued = false;
+      hasFailed = true;
       end(({ reject }) => reject(error));
       onFailure?.(error);
     });
@@ -43,6 +47,10 @@ export function createRefolding(
       if (isOwing) goOn();
       else end(({ resolve }) => resolve());
       return hasEnded;
+    },
+    /** After a commit that folded nothing: what failed is tried again. */
+    retry(): void {
+      if (hasFailed) goOn();
     },
     done(): Promise<void> {
       if (!projection.isOwing()) return Promise.resolve();
