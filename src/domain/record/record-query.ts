@@ -86,8 +86,9 @@ export function createRecordQueries(deps: {
     signal?: AbortSignal,
   ): Promise<QueryResult | R> => {
     const source = rowsOf(collectionId, queryIndexes.inUse(collectionId));
-    const plan = planRequest(db, source, request);
-    const quick = isQuickRead(plan, request, rows.liveCount(collectionId))
+    const live = rows.liveCount(collectionId);
+    const plan = planRequest(db, { ...source, live }, request);
+    const quick = isQuickRead(plan, request, live)
       ? onTheSpot((shouldStop) => runQuery(db, source, { ...request, shouldStop, everyRow: true }, plan))
       : undefined;
     const { filter, sort, limit, offset } = body;

@@ -6,6 +6,8 @@ export interface RowSource {
   readonly collectionId: number | undefined;
   /** The indexes of the collection, by path. Absent: the code that reads looks them up in the database. */
   readonly indexes?: ReadonlyMap<string, number> | undefined;
+  /** How many live rows it has, where whoever asks knows it: looking it up in the database costs a tenth of a read by id. */
+  readonly live?: number;
 }
 
 /** The live rows of one collection. */
