@@ -102,12 +102,12 @@ function openFile(path: string, empty: Uint8Array | undefined, durability: OpenO
 }
 
 /**
- * Under its name a file is never there in part. Its directory is synced by SQLite, with the log that it begins there before
- * anything is committed.
+ * Under its name a file is never there in part, nor beside what is left of another file of this name. Its directory is synced by
+ * SQLite, with the log that it begins there before anything is committed.
  */
 function layDown(path: string, bytes: Uint8Array, durability: OpenOptions["durability"]): void {
   const place = `${path}.new`;
-  rmSync(place, { force: true });
+  for (const left of [place, `${path}-wal`, `${path}-shm`, `${path}-journal`]) rmSync(left, { force: true });
   writeFileSync(place, bytes, { flag: "wx", mode: 0o600, flush: durability !== "at-close" });
   renameSync(place, path);
 }

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDir } from "../../test/support/scratch.ts";
 import { StoredFileError } from "../protocol/storage-fault.ts";
@@ -57,6 +57,25 @@ test("[STORE-6] what was being laid down when the process ended is no part of th
   const store = openSpaceStore(path);
   expect(store.db.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
   store.close();
+});
+
+test("[STORE-2] the log of a file that is gone is not taken for that of the one laid down in its place", () => {
+  using dir = scratchDir("svc-store");
+  const path = join(dir.path, "space.db");
+  const gone = openSpaceStore(path);
+  for (let n = 0; n < 50; n++) gone.putMeta(`note ${n}`, new Uint8Array(1_000).fill(n));
+  const log = readFileSync(`${path}-wal`);
+  gone.close();
+  rmSync(path);
+  writeFileSync(`${path}-wal`, log);
+  const store = openSpaceStore(path);
+  expect(store.meta("note 7")).toBeUndefined();
+  expect(store.db.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" });
+  store.putMeta("own", new Uint8Array(1));
+  store.close();
+  const again = openSpaceStore(path);
+  expect([again.meta("own"), again.meta("note 7")]).toEqual([new Uint8Array(1), undefined]);
+  again.close();
 });
 
 test("[STORE-2] a bit that was flipped in a column that an index is of is damage, too", () => {
