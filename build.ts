@@ -137,8 +137,8 @@ interface EmbeddedAssets {
   page: UiFile[];
   /** Absolute path of the interpreter of programs, with its fuel put in. */
   programEngine: string;
-  /** Absolute paths of databases with nothing in them, by the names of what gives them. */
-  emptyDatabases: Readonly<Record<keyof typeof emptyDatabases, string>>;
+  /** Databases with nothing in them: the names of what gives them, and their absolute paths. */
+  databases: readonly { readonly name: string; readonly path: string }[];
   /** What runs models. */
   ort: readonly EmbeddedFile[];
   model: BuiltInModel | undefined;
@@ -151,13 +151,12 @@ async function collectAssets(options: BuildOptions, staging: string): Promise<Em
   if (!existsSync(sqliteVec)) throw new Error(`${sqliteVec} is missing; run bun install`);
   const programEngine = join(staging, "program-engine.wasm");
   await Bun.write(programEngine, await readEngine());
-  const databases = { emptyAccount: join(staging, "empty-account.db"), emptySpace: join(staging, "empty-space.db") };
-  await Bun.write(databases.emptyAccount, emptyDatabases.emptyAccount());
-  await Bun.write(databases.emptySpace, emptyDatabases.emptySpace());
+  const databases = Object.entries(emptyDatabases).map(([name, bytes]) => ({ name, path: join(staging, name), bytes }));
+  for (const { path, bytes } of databases) await Bun.write(path, bytes());
   return {
     sqliteVec,
     programEngine,
-    emptyDatabases: databases,
+    databases,
     page: await bundleUi(join(PROJECT, "ui")),
     ort: await bundleOrtLibrary(nativeModules, target.name, staging),
     model: options.model === undefined ? undefined : bundleModel(options.model),
@@ -165,7 +164,7 @@ async function collectAssets(options: BuildOptions, staging: string): Promise<Em
 }
 
 /** Replaces the modules that look for files in the source tree by ones that carry the files. */
-function embedPlugin({ sqliteVec, programEngine, emptyDatabases, page, ort, model }: EmbeddedAssets): Bun.BunPlugin {
+function embedPlugin({ sqliteVec, programEngine, databases, page, ort, model }: EmbeddedAssets): Bun.BunPlugin {
   const replacements: [RegExp, string][] = [
     [
       /[\\/]src[\\/]store[\\/]sqlite-vec-library\.ts$/,
@@ -173,9 +172,7 @@ function embedPlugin({ sqliteVec, programEngine, emptyDatabases, page, ort, mode
     ],
     [
       /[\\/]src[\\/]store[\\/]empty-databases\.ts$/,
-      `import { readFileSync } from "node:fs";\n${Object.entries(emptyDatabases)
-        .map(([name, path]) => bytesModule(name, path))
-        .join("\n")}`,
+      ['import { readFileSync } from "node:fs";', ...databases.map(bytesGiver)].join("\n"),
     ],
     [
       /[\\/]src[\\/]sandbox[\\/]engine-wasm\.ts$/,
@@ -196,7 +193,7 @@ function embedPlugin({ sqliteVec, programEngine, emptyDatabases, page, ort, mode
   };
 }
 
-function bytesModule(name: string, path: string): string {
+function bytesGiver({ name, path }: EmbeddedAssets["databases"][number]): string {
   return `import ${name}File from ${JSON.stringify(path)} with { type: "file" };\nexport const ${name} = () => readFileSync(${name}File);`;
 }
 

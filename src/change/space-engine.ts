@@ -1,4 +1,4 @@
-import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import { bytesToHex } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { ObjectId, SpaceId } from "../base/ids.ts";
 import { cidFromDigest, digestOfCid } from "../crypto/cid.ts";
@@ -10,7 +10,7 @@ import { createChecks } from "./checks.ts";
 import { createBodyOpener } from "./codec/body-opener.ts";
 import { encodeDerivedRoot } from "./codec/change-codec.ts";
 import type { ChangeEnvelope } from "./codec/dataset-rules.ts";
-import { parseVersion, writerName } from "./codec/version.ts";
+import { writerName } from "./codec/version.ts";
 import { createCommits } from "./commit.ts";
 import type { ReplayInput } from "./fold/change-parts.ts";
 import { createVerdicts } from "./fold/change-verdicts.ts";
@@ -22,6 +22,7 @@ import { createRowRepair } from "./fold/row-repair.ts";
 import { createTimeSeen } from "./fold/time-seen.ts";
 import { createChangeLog } from "./graph/change-log.ts";
 import { createDamagedChanges } from "./graph/damaged-changes.ts";
+import { namedChange } from "./graph/named-change.ts";
 import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
 import type { ChangeChecker } from "./intake/change-checker.ts";
 import { createChangeIntake } from "./intake/change-intake.ts";
@@ -286,11 +287,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     /** Which writer's which change a version text of an object stands for. Writers are named by a short hash. */
     originOf(objectId: string, version: string): { writer: string; seq: number } | undefined {
       const found = object(objectId);
-      const place = parseVersion(version);
-      if (!found || !place) return undefined;
-      const change = changes
-        .atLamport(found.no, place.lamport)
-        .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix));
+      const change = found && namedChange(changes, found.no, version);
       const writtenBy = change && changes.writerByNo(change.writer);
       return writtenBy && { writer: writerName(writtenBy.author, writtenBy.id), seq: change.seq };
     },

@@ -68,7 +68,7 @@ export function derivedSpaceGenesis(account: Account, name: string): SpaceGenesi
 export function writeGenesis(path: string, seed: SpaceGenesis): void {
   const isNew = !existsSync(path);
   const place = isNew ? `${path}.planting` : path;
-  if (isNew) for (const suffix of ["", "-wal", "-shm"]) rmSync(place + suffix, { force: true });
+  if (isNew) rmSync(place, { force: true });
   const store = openSpaceStore(place, { durability: isNew ? "at-close" : "full" });
   try {
     store.db.transaction(() => {

@@ -155,10 +155,10 @@ function migrate(db: Database, path: string, { migrations, givenUp = 0 }: Schema
 }
 
 /** The bytes of a database that a schema's migrations made, with nothing in it. */
-export function bytesOfEmpty({ migrations, givenUp }: Schema): Uint8Array {
+export function bytesOfEmpty(schema: Schema): Uint8Array {
   using db = new Database(IN_MEMORY);
   db.exec("PRAGMA secure_delete = ON"); // nothing is left of how it came about
-  migrate(db, IN_MEMORY, givenUp === undefined ? { migrations } : { migrations, givenUp });
+  migrate(db, IN_MEMORY, schema);
   return db.serialize();
 }
 
@@ -171,11 +171,11 @@ function schemaTexts(db: Database): ReadonlyMap<string, string> {
 const madeByMigrations = new Map<readonly Migration[], ReadonlyMap<string, string>>();
 
 /** Worked out once in a process, from an empty database. */
-function textsMadeBy({ migrations, empty }: Schema): ReadonlyMap<string, string> {
+function textsMadeBy(schema: Schema): ReadonlyMap<string, string> {
+  const { migrations, empty = () => bytesOfEmpty(schema) } = schema;
   const known = madeByMigrations.get(migrations);
   if (known) return known;
-  using db = empty ? OwnDatabase.ofBytes(empty()) : new Database(IN_MEMORY);
-  if (!empty) for (const migrate of migrations) migrate(db);
+  using db = Database.deserialize(empty());
   const made = schemaTexts(db);
   madeByMigrations.set(migrations, made);
   return made;

@@ -1,7 +1,6 @@
 /** Unread flags and counters after random traffic between two accounts, against a slow recount of what was read. */
 import { describe, expect } from "bun:test";
-import type { ChangeOrigin, ReadFrontiers } from "../../src/account/read-frontiers.ts";
-import type { ObjectId } from "../../src/base/ids.ts";
+import type { ReadFrontiers } from "../../src/account/read-frontiers.ts";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import type { ChangeEngine } from "../../src/change/space-engine.ts";
 import type { Account } from "../../src/crypto/account.ts";
@@ -13,6 +12,7 @@ import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
 import { createOpenSeed, deliver, openEngine } from "../support/worlds/open-engine.ts";
+import { createFrontiers } from "../support/worlds/read-frontiers.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
 const HISTORIES = Number(process.env["CHATS"] ?? 10);
@@ -27,25 +27,6 @@ interface Row {
   unreadMention?: true;
   unreadReactions?: true;
   _ver: { id: string };
-}
-
-/** What an account has read, over its devices: as the tech space keeps it. */
-function createFrontiers(): ReadFrontiers {
-  const read = new Map<string, number>();
-  const listeners = new Set<(objectId: ObjectId) => void>();
-  const key = (objectId: string, { writer }: Pick<ChangeOrigin, "writer">) => `${objectId} ${writer}`;
-  return {
-    covers: (objectId, origin) => (read.get(key(objectId, origin)) ?? 0) >= origin.seq,
-    async advance(_spaceId, objectId, origins) {
-      for (const origin of origins)
-        read.set(key(objectId, origin), Math.max(origin.seq, read.get(key(objectId, origin)) ?? 0));
-      for (const listener of listeners) listener(objectId);
-    },
-    onChanged(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
-  };
 }
 
 interface Device {

@@ -2,9 +2,8 @@ import type { WeightedCache } from "../../base/weighted-cache.ts";
 import type { HistoryTable } from "../../store/history-table.ts";
 import type { ObjectCache } from "../graph/object-cache.ts";
 import { HistoryGraph } from "./graph.ts";
+import { readGraph } from "./read-graph.ts";
 import type { Slices } from "./slice.ts";
-
-const ENTRIES_A_READ = 2_000;
 
 /** The graphs of a space's objects; they are read when they are asked for, and updated when objects got new changes. */
 export type Graphs = ReturnType<typeof createGraphs>;
@@ -31,22 +30,9 @@ export function createGraphs(
 
   const extend = async (graph: HistoryGraph, objectNo: number, slices: Slices): Promise<void> => {
     const upTo = newestOf(objectNo);
-    const after = readTo.get(graph) ?? 0;
-    const pages = [];
-    let from = { lamport: -1, change: 0 };
-    for (;;) {
-      const page = table.entries(objectNo, from, after, upTo, ENTRIES_A_READ);
-      pages.push(page);
-      if (page.length < ENTRIES_A_READ) break;
-      from = page[page.length - 1]!;
-      if (slices.due()) await slices.pause();
-    }
-    // In the order of arrival parents come first, and the entries were read in nearly that order.
-    const entries = pages.flat().sort((a, b) => a.change - b.change);
-    for (let at = 0; at < entries.length; at += ENTRIES_A_READ) {
-      graph.add(entries.slice(at, at + ENTRIES_A_READ));
-      if (slices.due()) await slices.pause();
-    }
+    const from = { lamport: -1, change: 0 };
+    const span = { from, toLamport: Number.POSITIVE_INFINITY, after: readTo.get(graph) ?? 0, upTo };
+    await readGraph(graph, table, objectNo, span, slices);
     readTo.set(graph, upTo);
     memory.keep(`${owner}${objectNo}`, graph, graph.bytes);
   };

@@ -1,10 +1,9 @@
-import { equalBytes } from "../../base/bytes.ts";
 import type { ChangeId } from "../../base/ids.ts";
 import { cidFromDigest, digestOfCid } from "../../crypto/cid.ts";
 import { refusedAs, svcError } from "../../protocol/errors.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
-import { parseVersion } from "../codec/version.ts";
+import { namedChange } from "../graph/named-change.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { Ancestors, HistoryGraph } from "./graph.ts";
 import type { Graphs } from "./graphs.ts";
@@ -119,13 +118,8 @@ export function changeOfVersion(changes: ChangeTable, object: ObjectEntry, versi
     const found = changes.byId(digest);
     if (found?.objectNo === object.no) return found;
   }
-  const place = parseVersion(version);
-  if (place) {
-    const found = changes
-      .atLamport(object.no, place.lamport)
-      .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix));
-    if (found) return found;
-  }
+  const found = namedChange(changes, object.no, version);
+  if (found) return found;
   throw refusedAs("history.version_not_found", { version }, refusal("history.no_such_version"));
 }
 

@@ -4,8 +4,8 @@ import { createRng } from "../../../test/support/rng.ts";
 import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
 import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 import { createOpenSeed, deliver, openEngine } from "../../../test/support/worlds/open-engine.ts";
-import type { ChangeOrigin, ReadFrontiers } from "../../account/read-frontiers.ts";
-import type { ObjectId } from "../../base/ids.ts";
+import { createFrontiers } from "../../../test/support/worlds/read-frontiers.ts";
+import type { ReadFrontiers } from "../../account/read-frontiers.ts";
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
@@ -34,25 +34,6 @@ let objectId: string;
 let openLawless: (account: Account) => ChangeEngine;
 /** A device of an account; what it has read it shares with nobody. */
 let open: (name: string, account: Account, frontiers?: ReadFrontiers) => Device;
-
-/** What an account has read, over its devices. */
-function createFrontiers(): ReadFrontiers {
-  const read = new Map<string, number>();
-  const listeners = new Set<(objectId: ObjectId) => void>();
-  const key = (object: string, { writer }: Pick<ChangeOrigin, "writer">) => `${object} ${writer}`;
-  return {
-    covers: (object, origin) => (read.get(key(object, origin)) ?? 0) >= origin.seq,
-    async advance(_spaceId, object, origins) {
-      for (const origin of origins)
-        read.set(key(object, origin), Math.max(origin.seq, read.get(key(object, origin)) ?? 0));
-      for (const listener of listeners) listener(object);
-    },
-    onChanged(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
-  };
-}
 
 beforeEach(async () => {
   directory = scratchDir("svc-chat-service");

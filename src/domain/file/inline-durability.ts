@@ -1,5 +1,4 @@
-import { equalBytes } from "../../base/bytes.ts";
-import { parseVersion } from "../../change/codec/version.ts";
+import { namedChange } from "../../change/graph/named-change.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import { FILE_DURABLE, FILE_INFLIGHT, type FileStateNo } from "../../protocol/file-state.ts";
 import type { FileRef } from "../../store/file-table.ts";
@@ -17,11 +16,7 @@ export function createInlineDurability(deps: { engine: ChangeEngine; changed(fil
   /** The local number of the change that created a row; undefined when it is not known. */
   const changeOf = (ref: FileRef): number | undefined => {
     const child = engine.object(ref.child);
-    const place = parseVersion(ref.ver);
-    if (!child || !place) return undefined;
-    return engine.store.changes
-      .atLamport(child.no, place.lamport)
-      .find(({ id }) => equalBytes(id.subarray(0, place.idPrefix.length), place.idPrefix))?.no;
+    return child && namedChange(engine.store.changes, child.no, ref.ver)?.no;
   };
 
   const isKept = (ref: FileRef): boolean => {

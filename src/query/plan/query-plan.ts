@@ -85,7 +85,7 @@ export const COUNTED_CANDIDATES = 10_000;
 export function planQuery(db: Database, source: RowSource, request: PlanRequest): QueryPlan {
   const { filter } = request;
   const indexes = indexesOf(db, source);
-  const live = source.live ?? liveRows(db, source);
+  const live = liveRows(db, source);
   const exact = isMatchAll(filter) ? [] : indexes.size === 0 ? undefined : exactConditions(db, filter, indexes);
   const plain = planRows(db, source, request, { indexes, live });
   const estimate = estimateOf(live, request, plain);

@@ -1,0 +1,15 @@
+import { equalBytes } from "../../base/bytes.ts";
+import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
+import { parseVersion } from "../codec/version.ts";
+
+/** The change of an object that a text of `_ver` names; undefined where there is none, and for any other text. */
+export function namedChange(
+  changes: Pick<ChangeTable, "atLamport">,
+  objectNo: number,
+  version: string,
+): StoredChange | undefined {
+  const place = parseVersion(version);
+  if (!place) return undefined;
+  const { lamport, idPrefix } = place;
+  return changes.atLamport(objectNo, lamport).find(({ id }) => equalBytes(id.subarray(0, idPrefix.length), idPrefix));
+}
