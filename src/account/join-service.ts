@@ -27,7 +27,7 @@ import type { SpaceRegistry } from "./space-registry.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { SpaceStatus, TechSpace } from "./tech-space.ts";
 
-/** How often a space that was not found is looked for again. */
+/** How often a space that was not found is looked for again while nothing is heard of it. */
 const SEEK_AGAIN_MS = 2_000;
 /** How long joining waits for the space's ACL log, which shows a revoked invite at once. */
 const ACL_LOG_WAIT_MS = 5_000;
@@ -65,6 +65,8 @@ export function createJoinService(deps: JoinServiceDeps) {
   const { tech, spaces, life, farewells, secrets, requests, log } = deps;
   let closed = false;
   const seeking = new Map<SpaceId, Promise<void>>();
+  /** Of each space that is looked for: ends the rest before the next look. */
+  const news = new Map<SpaceId, () => void>();
   /** Callers who wait for the first look that found nothing. */
   const missed = new Map<SpaceId, () => void>();
 
@@ -89,7 +91,10 @@ export function createJoinService(deps: JoinServiceDeps) {
         .catch((error: unknown) => {
           if (!closed) log.warn("joining: looking for a space failed", { err: error, spaceId });
         })
-        .finally(() => seeking.delete(spaceId));
+        .finally(() => {
+          seeking.delete(spaceId);
+          news.delete(spaceId);
+        });
       seeking.set(spaceId, running);
     }
     return running;
@@ -99,6 +104,8 @@ export function createJoinService(deps: JoinServiceDeps) {
     while (!closed && isAwaited(spaceId)) {
       const place = secrets.placeOf(spaceId);
       if (!place) return; // comes with the account's own space, and calls again
+      const heard = Promise.withResolvers<void>();
+      news.set(spaceId, heard.resolve);
       await requests.ask(spaceId);
       const records = await deps.findAclLog(place);
       if (closed || !isAwaited(spaceId)) break;
@@ -107,7 +114,7 @@ export function createJoinService(deps: JoinServiceDeps) {
         break;
       }
       if (place.transportSecret || !deps.mayAnswer) missed.get(spaceId)?.();
-      await Bun.sleep(SEEK_AGAIN_MS);
+      await Promise.race([heard.promise, Bun.sleep(SEEK_AGAIN_MS)]);
     }
     if (!closed && isJoining(spaceId)) await advance(spaceId);
   };
@@ -241,6 +248,7 @@ export function createJoinService(deps: JoinServiceDeps) {
   /** Goes on with every join that waits; called when rows, tokens or logs have changed. */
   const resume = (spaceId: SpaceId): void => {
     if (closed) return;
+    news.get(spaceId)?.();
     if (isAwaited(spaceId)) void seek(spaceId);
     else if (isJoining(spaceId)) advance(spaceId).catch(() => undefined); // logged where it happened
   };
