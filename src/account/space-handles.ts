@@ -57,17 +57,27 @@ export function createSpaceHandles<T extends SpaceHandle>(deps: {
     const now = deps.clock.nowMs();
     for (const [spaceId, slot] of [...slots]) {
       if (slots.size <= MAX_OPEN) return;
-      if (!slot.ready || slot.inUse > 0 || slot.ready.busy() || now - slot.usedMs < QUIET_MS) continue;
+      if (!slot.ready || slot.inUse > 0 || now - slot.usedMs < QUIET_MS || slot.ready.busy()) continue;
       if (slots.get(spaceId) === slot) await closeOne(spaceId, slot);
     }
   };
 
   /** Counts spaces that hold a file open, not those that wait here. */
   let opened = 0;
+  let making: Promise<void> | undefined;
+  /** Until another may be opened; all who wait share the looks for one that may be closed. */
+  const makeRoom = (): Promise<void> => {
+    making ??= (async () => {
+      for (await trim(); opened >= FULL; await trim()) await Bun.sleep(TURN_MS);
+    })().finally(() => {
+      making = undefined;
+    });
+    return making;
+  };
 
   const open = async (spaceId: SpaceId): Promise<T> => {
     await closing.get(spaceId);
-    for (; opened >= FULL; await Bun.sleep(TURN_MS)) await trim();
+    while (opened >= FULL) await makeRoom();
     opened++;
     try {
       // Opening a space keeps the loop busy for a while: a caller that goes through hundreds of them lets requests have

@@ -157,6 +157,10 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
     heldIds: (): SpaceId[] => newestFirst(rows.list("all").filter(({ id }) => isHeld(id))),
     /** Ids of the active spaces, newest first. */
     activeIds: (): SpaceId[] => newestFirst(rows.list(undefined)),
+    isActive: (spaceId: SpaceId): boolean => {
+      const row = rows.known(spaceId);
+      return row !== undefined && spaceStatusOf(row) === "active";
+    },
     /** Whether it is open, and not on its way out. */
     isOpen: (spaceId: SpaceId): boolean => handles.isOpen(spaceId) && !removals.has(spaceId),
     /** Whether the space's ACL log is here, for more than a moment. */

@@ -22,8 +22,8 @@ export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
   const listeners = new Set<(frame: IdentitiesFrame) => void>();
 
   const infoOf = (identity: string): IdentityInfo | undefined => {
-    const spaceIds = store.spacesOf(identity);
-    if (spaceIds.length === 0 || identity === accountId) return undefined;
+    const spaceIds = identity === accountId ? [] : store.spacesOf(identity);
+    if (spaceIds.length === 0) return undefined;
     const known = store.profile(identity);
     return { identity, ...(known ? (JSON.parse(known) as Profile) : {}), spaceIds };
   };
@@ -48,6 +48,22 @@ export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
   const remember = (identities: Iterable<string>) =>
     new Map([...identities].map((identity) => [identity, infoOf(identity)]));
 
+  /** Changes that are not in the store yet. While there is one, the store does not say what will be known. */
+  let underWay = 0;
+  const change = async (identities: () => Iterable<string>, apply: () => void): Promise<void> => {
+    underWay++;
+    try {
+      const before = await store.changeDirectory(() => {
+        const known = remember(identities());
+        apply();
+        return known;
+      });
+      tell(before);
+    } finally {
+      underWay--;
+    }
+  };
+
   return {
     list: (): IdentityInfo[] =>
       store
@@ -61,21 +77,21 @@ export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
     },
     /** The members of a space as its ACL has them now; none once the space was left. */
     async setMembers(spaceId: SpaceId, members: readonly AccountId[]): Promise<void> {
-      const before = await store.changeDirectory(() => {
-        const known = remember([...store.membersOf(spaceId), ...members]);
-        store.setMembers(spaceId, members);
-        return known;
-      });
-      tell(before);
+      const isKnown = () => Bun.deepEquals(store.membersOf(spaceId), [...members].sort());
+      if (underWay === 0 && isKnown()) return; // as whenever a space is opened
+      await change(
+        () => [...store.membersOf(spaceId), ...members],
+        () => store.setMembers(spaceId, members),
+      );
     },
     /** What an account says of itself, now that its key has opened it. */
     async setProfile(identity: AccountId, profile: Profile): Promise<void> {
-      const before = await store.changeDirectory(() => {
-        const known = remember([identity]);
-        store.putProfile(identity, JSON.stringify(profile));
-        return known;
-      });
-      tell(before);
+      const text = JSON.stringify(profile);
+      if (underWay === 0 && store.profile(identity) === text) return;
+      await change(
+        () => [identity],
+        () => store.putProfile(identity, text),
+      );
     },
     subscribe(listener: (frame: IdentitiesFrame) => void): () => void {
       listeners.add(listener);

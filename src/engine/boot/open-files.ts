@@ -23,7 +23,7 @@ export async function openFiles(
     keepsAll: config["files.keep"] === "all",
     startLongWork,
     activeIds: spaces.activeIds,
-    isActive: (spaceId) => spaces.activeIds().includes(spaceId),
+    isActive: spaces.isActive,
     isOver: (spaceId) => spaces.rowOf(spaceId)?.["status"] === "deleted",
     isSettling,
     isBusy,
