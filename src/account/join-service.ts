@@ -24,11 +24,12 @@ import type { Farewells } from "./space-farewells.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
 import type { SpaceLife } from "./space-life.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
+import { createSpaceSeeker } from "./space-seeker.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { SpaceStatus, TechSpace } from "./tech-space.ts";
 
-/** How often a space that was not found is looked for again while nothing is heard of it. */
-const SEEK_AGAIN_MS = 2_000;
+/** How long a token waits that no log here knows, until a newer log is asked for. */
+const RECHECK_MS = 2_000;
 /** How long joining waits for the space's ACL log, which shows a revoked invite at once. */
 const ACL_LOG_WAIT_MS = 5_000;
 /** Kept in the space's store: this device's request whose answer is awaited. */
@@ -64,11 +65,6 @@ export type JoinService = ReturnType<typeof createJoinService>;
 export function createJoinService(deps: JoinServiceDeps) {
   const { tech, spaces, life, farewells, secrets, requests, log } = deps;
   let closed = false;
-  const seeking = new Map<SpaceId, Promise<void>>();
-  /** Of each space that is looked for: ends the rest before the next look. */
-  const news = new Map<SpaceId, () => void>();
-  /** Callers who wait for the first look that found nothing. */
-  const missed = new Map<SpaceId, () => void>();
 
   const statusOf = (spaceId: SpaceId): SpaceStatus | undefined => {
     const row = tech.spaceRow(spaceId);
@@ -83,42 +79,6 @@ export function createJoinService(deps: JoinServiceDeps) {
     return status === "joining" || (status === "active" && secrets.placeOf(spaceId) !== undefined);
   };
 
-  /** Asks everybody who is reached for the log, until it is here or nobody waits for it any more. */
-  const seek = (spaceId: SpaceId): Promise<void> => {
-    let running = seeking.get(spaceId);
-    if (!running) {
-      running = look(spaceId)
-        .catch((error: unknown) => {
-          if (!closed) log.warn("joining: looking for a space failed", { err: error, spaceId });
-        })
-        .finally(() => {
-          seeking.delete(spaceId);
-          news.delete(spaceId);
-        });
-      seeking.set(spaceId, running);
-    }
-    return running;
-  };
-
-  const look = async (spaceId: SpaceId): Promise<void> => {
-    while (!closed && isAwaited(spaceId)) {
-      const place = secrets.placeOf(spaceId);
-      if (!place) return; // comes with the account's own space, and calls again
-      const heard = Promise.withResolvers<void>();
-      news.set(spaceId, heard.resolve);
-      await requests.ask(spaceId);
-      const records = await deps.findAclLog(place);
-      if (closed || !isAwaited(spaceId)) break;
-      if (records && (await life.begin(spaceId, records))) {
-        if (!isJoining(spaceId)) await life.activate(spaceId);
-        break;
-      }
-      if (place.transportSecret || !deps.mayAnswer) missed.get(spaceId)?.();
-      await Promise.race([heard.promise, Bun.sleep(SEEK_AGAIN_MS)]);
-    }
-    if (!closed && isJoining(spaceId)) await advance(spaceId);
-  };
-
   /** One step after the other, each taken from what the log says then. */
   const advance = (spaceId: SpaceId): Promise<void> => inTurn(spaceId, () => step(spaceId));
 
@@ -130,6 +90,27 @@ export function createJoinService(deps: JoinServiceDeps) {
     serial.run(spaceId, async () => {
       if (!closed) await work();
     });
+
+  /** Callers who wait for the first look that found nothing. */
+  const missed = new Map<SpaceId, () => void>();
+  const seeker = createSpaceSeeker({
+    isAwaited,
+    placeOf: (spaceId) => secrets.placeOf(spaceId),
+    ask: requests.ask,
+    findAclLog: deps.findAclLog,
+    async begin(spaceId, records) {
+      if (!(await life.begin(spaceId, records))) return false;
+      if (!isJoining(spaceId)) await life.activate(spaceId);
+      return true;
+    },
+    missed(spaceId, place) {
+      if (place.transportSecret || !deps.mayAnswer) missed.get(spaceId)?.();
+    },
+    ended: async (spaceId) => {
+      if (isJoining(spaceId)) await advance(spaceId);
+    },
+    log,
+  });
 
   /** Throws `invite.invalid` when the token is not live any more; the join has ended then. */
   const step = async (spaceId: SpaceId): Promise<void> => {
@@ -248,12 +229,12 @@ export function createJoinService(deps: JoinServiceDeps) {
   /** Goes on with every join that waits; called when rows, tokens or logs have changed. */
   const resume = (spaceId: SpaceId): void => {
     if (closed) return;
-    news.get(spaceId)?.();
-    if (isAwaited(spaceId)) void seek(spaceId);
+    seeker.heard(spaceId);
+    if (isAwaited(spaceId)) void seeker.seek(spaceId);
     else if (isJoining(spaceId)) advance(spaceId).catch(() => undefined); // logged where it happened
   };
 
-  const later = createDelays<SpaceId>(SEEK_AGAIN_MS, (spaceId) => resume(spaceId));
+  const later = createDelays<SpaceId>(RECHECK_MS, (spaceId) => resume(spaceId));
 
   const stop = tech.space.engine.onCommit((batch) => {
     for (const { dataset, recordId } of batch.touched)
@@ -271,7 +252,7 @@ export function createJoinService(deps: JoinServiceDeps) {
       if (statusOf(spaceId) === "active") await meetNews(spaceId, token);
       if (statusOf(spaceId) !== "active") {
         await inTurn(spaceId, () => begin(spaceId, inviteToken, hint));
-        const found = spaces.isHere(spaceId) ? advance(spaceId) : seek(spaceId);
+        const found = spaces.isHere(spaceId) ? advance(spaceId) : seeker.seek(spaceId);
         const miss = new Promise<void>((resolve) => missed.set(spaceId, resolve));
         await Promise.race([found, miss, Bun.sleep(ACL_LOG_WAIT_MS)]);
         missed.delete(spaceId);
@@ -313,6 +294,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     async close(): Promise<void> {
       closed = true;
       stop();
+      seeker.close();
       later.clear();
       await serial.idle();
     },

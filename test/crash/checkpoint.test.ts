@@ -7,6 +7,7 @@ import { expect } from "bun:test";
 import { closeSync, openSync, readSync } from "node:fs";
 import { databaseFiles } from "../support/database-files.ts";
 import { createRng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import type { Client } from "../support/server/client.ts";
@@ -14,7 +15,7 @@ import { type Collection, createCollection, createSpace, openCollection } from "
 import { startServer } from "../support/server/server.ts";
 import { checkCopiedDatabases, checkDatabases } from "./database-check.ts";
 
-const ROUNDS = Number(process.env["CRASH_ROUNDS"] ?? 6);
+const ROUNDS = rounds(4);
 const WRITERS = 4;
 const PAGE_RECORDS = 500;
 /** Of about a hundred frames each: the log is copied from 6,000 on, and begins anew from 12,000 on. */

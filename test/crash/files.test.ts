@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { describeWithNats, startNats } from "../support/network/nats.ts";
 import { pace } from "../support/pace.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { type Client, until } from "../support/server/client.ts";
@@ -17,7 +18,7 @@ import { attach, bytesOf, content, type FileInfo, filesPath } from "../support/s
 import { createObject, createSpace } from "../support/server/fixtures.ts";
 import { type RunningServer, startServer } from "../support/server/server.ts";
 
-const ROUNDS = Number(process.env["FILE_CRASH_ROUNDS"] ?? 50);
+const ROUNDS = rounds(50);
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** Of the files that were read after a restart before, so many are read again after each. */
 const FILES_READ_AGAIN = 10;
@@ -62,7 +63,7 @@ describeWithNats("files and SIGKILL", () => {
         await using server = await open();
         expect({ round, faults: await faultsOf(server.client, world) }).toEqual({ round, faults: [] });
         const work = beBusy(server, world, rng);
-        await pace(rng.int(20, 900));
+        await pace(rng.int(20, 450));
         await server.kill();
         await work;
       }

@@ -1,7 +1,7 @@
 /**
  * Invariant: what was acknowledged is there after the power went, whatever of the writes since the last sync reached the disk.
  * A server's writes and syncs are logged by strace; the disk is built anew as it may have been at random moments, with
- * unsynced writes dropped, kept and torn, and opened. `POWER_CUTS` for more moments; `SEED` repeats a run.
+ * unsynced writes dropped, kept and torn, and opened. `ROUNDS` for more moments; `SEED` repeats a run.
  */
 import { Database } from "bun:sqlite";
 import { expect } from "bun:test";
@@ -9,6 +9,7 @@ import { cpSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { databaseFiles } from "../support/database-files.ts";
 import { createRng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import {
@@ -25,7 +26,7 @@ import { checkDatabases } from "./database-check.ts";
 import { type DiskCall, readDiskLog, replayDisk } from "./disk-log.ts";
 import { straceRuns } from "./strace-log.ts";
 
-const CUTS = Number(process.env["POWER_CUTS"] ?? 40);
+const CUTS = rounds(40);
 /** After so many of the moments a server is started over what is left. */
 const SERVED_EACH = 10;
 

@@ -10,13 +10,14 @@ import { join } from "node:path";
 import { indexDirectory, search, searchUntil } from "../support/models/search.ts";
 import { pace } from "../support/pace.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import type { Client } from "../support/server/client.ts";
 import { createObject, createSpace, named } from "../support/server/fixtures.ts";
 import { startServer } from "../support/server/server.ts";
 
-const ROUNDS = Number(process.env["CRASH_ROUNDS"] ?? 30);
+const ROUNDS = rounds(30);
 const WORDS = "otter walrus harbour storm lantern violin meadow 図書館 天気 โรงพยาบาล café createServer".split(" ");
 
 interface World {

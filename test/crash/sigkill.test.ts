@@ -6,6 +6,7 @@
 import { describe, expect } from "bun:test";
 import { pace } from "../support/pace.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import type { Client } from "../support/server/client.ts";
@@ -22,7 +23,7 @@ import { checkCopiedDatabases, checkDatabases } from "./database-check.ts";
 import { createJournal, type Journal, verify } from "./journal.ts";
 import { startWriters } from "./writers.ts";
 
-const ALL_ROUNDS = Number(process.env["CRASH_ROUNDS"] ?? 50);
+const ALL_ROUNDS = rounds(50);
 /** A data root lives through so many: each round makes spaces, and every start opens all of them. */
 const ROUNDS = Math.min(ALL_ROUNDS, 25);
 const firstSeed = runSeed("crash");

@@ -6,12 +6,13 @@ import { describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { pace } from "../support/pace.ts";
 import { createRng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { findWallets } from "../support/server/accounts.ts";
 import { BINARY, childEnv, startServer } from "../support/server/server.ts";
 
-const ROUNDS = Number(process.env["CRASH_ROUNDS"] ?? 30);
+const ROUNDS = rounds(30);
 
 /** The accounts that a root holds, as a server that starts on it sees them; each must boot. */
 async function bootEach(root: string): Promise<string[]> {

@@ -8,6 +8,7 @@ import { dirname } from "node:path";
 import { again, type Stopped, startChecking, stopped } from "../support/hostile/changed-bits.ts";
 import { type Damageable, dumpOf, flipValue } from "../support/hostile/changed-values.ts";
 import { createRng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { type Client, until } from "../support/server/client.ts";
@@ -21,7 +22,7 @@ const PAST: readonly (readonly [table: string, seed: number])[] = [
   // The newest change of an object that is deleted was not looked at.
   ["objects", 983055523],
 ];
-const rounds = Number(process.env["DAMAGE_ROUNDS"] ?? 1);
+const ROUNDS = rounds(1);
 
 /** What follows from changes. Left out: what this device alone knows of an object, and what a change is given for a number. */
 const DERIVED: readonly Damageable[] = [
@@ -73,7 +74,7 @@ const DAMAGED = /damaged on the disk/;
 
 describe("each table in turn", () => {
   const all = [...DERIVED, ...KEPT, ...KEPT_OF_ACCOUNT];
-  for (let round = 0; round < rounds; round++) for (const damageable of all) tryOne(damageable, firstSeed, round);
+  for (let round = 0; round < ROUNDS; round++) for (const damageable of all) tryOne(damageable, firstSeed, round);
   for (const [table, seed] of PAST) tryOne(all.find((each) => each.table === table)!, seed, 0);
 });
 

@@ -12,6 +12,7 @@ import { again, type Stopped, startChecking, stopped } from "../support/hostile/
 import { addRow, retypeColumns, tablesOf } from "../support/hostile/changed-values.ts";
 import { askSpace, faultOf } from "../support/hostile/damaged-root.ts";
 import { createRng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { type Client, type Row, until } from "../support/server/client.ts";
@@ -20,7 +21,7 @@ import { type Collection, createObject, named, setFields } from "../support/serv
 import { type RunningServer, startServer } from "../support/server/server.ts";
 
 const seed = runSeed("changed types");
-const rounds = Number(process.env["DAMAGE_ROUNDS"] ?? 1);
+const ROUNDS = rounds(1);
 
 let whole: Stopped;
 beforeAll(async () => {
@@ -72,7 +73,7 @@ const tried = new Set<string>();
 const title = "values of other types fail nothing, and are given theirs again";
 
 describe("a space's database", () => {
-  for (let round = 0; round < rounds; round++)
+  for (let round = 0; round < ROUNDS; round++)
     for (const tables of triedTogether(SPACE_TABLES))
       rule(
         `[STORE-3] [STORE-5] ${tables.join(", ")}: ${title} (SEED=${seed}, ${round})`,

@@ -1,7 +1,7 @@
 /**
  * Files of the data root that were harmed while nobody looked: cut short, with bits and sectors changed, not to be written, of a
  * later version. The server refuses in words or repairs; it never fails, ends or begins again and again, and what is not
- * harmed is served. `DAMAGE_ROUNDS` for more of it; `SEED` repeats a run.
+ * harmed is served. `ROUNDS` for more of it; `SEED` repeats a run.
  */
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect } from "bun:test";
@@ -22,6 +22,7 @@ import {
 } from "../support/hostile/damaged-root.ts";
 import { searchWhole } from "../support/models/search.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { type JsonObject, type SpaceInfo, until } from "../support/server/client.ts";
@@ -30,7 +31,7 @@ import { openCollection, setFields } from "../support/server/fixtures.ts";
 import { type FailedStart, type RunningServer, refusedStart, startServer } from "../support/server/server.ts";
 import { skipUnless } from "../support/skip.ts";
 
-const ROUNDS = Number(process.env["DAMAGE_ROUNDS"] ?? 1);
+const ROUNDS = rounds(1);
 const SPACES = 6;
 const rng = createRng(runSeed("damaged-files"));
 

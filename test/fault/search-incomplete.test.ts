@@ -10,6 +10,7 @@ import { ENGLISH_MODEL, hasModels, NO_MODELS, placeModel } from "../support/mode
 import { type SearchAnswer, searchUntil, searchWhole } from "../support/models/search.ts";
 import { pace } from "../support/pace.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { childrenOf } from "../support/server/child-processes.ts";
@@ -158,7 +159,7 @@ async function expectWholeAnswer(client: Client, world: World, mode: "fts" | "hy
   expectTruth(world, before, await searchUntil(client, world.space, { ...EVERYTHING, mode }, isWhole, 60_000));
 }
 
-const ROUNDS = Number(process.env["SEARCH_ROUNDS"] ?? 3);
+const ROUNDS = rounds(3);
 const onProcesses = skipUnless(process.platform === "linux", "children are found in /proc");
 
 onProcesses(

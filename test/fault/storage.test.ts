@@ -148,13 +148,13 @@ describe("other users of the machine", () => {
 
 describe("many spaces", () => {
   rule(
-    "[STORE-9] four hundred spaces are served within 1,024 descriptors, before and after a restart",
+    "[STORE-9] two hundred spaces are served within 512 descriptors, before and after a restart",
     async () => {
       using root = scratchDir("svc-many");
-      const wrapper = ["bash", "-c", 'ulimit -n 1024; exec "$@"', "limited"];
+      const wrapper = ["bash", "-c", 'ulimit -n 512; exec "$@"', "limited"];
       const first = await startServer({ dataDir: root.path, wrapper });
       const ids: string[] = [];
-      for (let i = 0; i < 400; i++) {
+      for (let i = 0; i < 200; i++) {
         const space = await createSpace(first.client, `space ${i}`);
         await first.client.post(`/v1/spaces/${space.id}/objects`, {}, 201);
         ids.push(space.id);

@@ -33,12 +33,13 @@ import { randomBytes } from "../../src/base/random.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { createDevices, type Device, exchange, fetchFrom, sameHead } from "../support/worlds/acl-devices.ts";
 import { type AclWorld, createAccount, createAclWorld, stateText } from "../support/worlds/acl-world.ts";
 
-const HISTORIES = Number(process.env["HISTORIES"] ?? 25);
+const HISTORIES = rounds(25);
 const firstSeed = runSeed("acl");
 const key = (account: Account) => account.signer.publicKey;
 const GRANTS: readonly GrantablePermission[] = ["reader", "writer", "admin"];
@@ -113,7 +114,7 @@ function runChain(seed: number): void {
     expect(stateText(replayed)).toBe(stateText(world.state));
     expect(taken).toBeGreaterThan(9);
   } catch (error) {
-    console.error(`SEED=${seed} HISTORIES=1 after ${world.records.length} records`);
+    console.error(`SEED=${seed} ROUNDS=1 after ${world.records.length} records`);
     throw error;
   }
 }
@@ -229,7 +230,7 @@ async function runDevices(seed: number): Promise<void> {
     expect(await late.rows()).toEqual(await all[0]!.rows());
     for (const device of all) expect(device.space.acl.alarms.list()).toEqual([]);
   } catch (error) {
-    console.error(`SEED=${seed - 1000} HISTORIES=2\n${log.join("\n")}`);
+    console.error(`SEED=${seed - 1000} ROUNDS=2\n${log.join("\n")}`);
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Somebody who knows every format and has a member's keys, then a removed member's, then none at all: whatever it makes of
  * changes and of ACL records, a replica neither throws nor stalls nor grows beyond docs/security.md, two of them end
- * alike in whatever order it came, and what honest members write goes on. `HISTORIES` and `SEED` for more of it.
+ * alike in whatever order it came, and what honest members write goes on. `ROUNDS` and `SEED` for more of it.
  */
 import { describe, expect } from "bun:test";
 import { encodeAclRecord } from "../../src/acl/record/record.ts";
@@ -22,11 +22,12 @@ import {
 } from "../support/hostile/forged-change.ts";
 import { anyCbor, bytesFrom, mutateBytes, mutateCbor } from "../support/hostile/mutate.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { add, type Device, exchange, remove, withDevices } from "../support/worlds/acl-devices.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
 
-const HISTORIES = Number(process.env["HISTORIES"] ?? 4);
+const HISTORIES = rounds(4);
 const STEPS = 150;
 const firstSeed = runSeed("adversary");
 const TYPE = "test.items";

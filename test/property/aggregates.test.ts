@@ -10,12 +10,13 @@ import { runAggregate } from "../../src/query/aggregate/aggregate-run.ts";
 import { rowsOf } from "../../src/query/rows/row-source.ts";
 import { referenceCompare, referenceMatch, referenceSort } from "../support/oracle/reference-matcher.ts";
 import { createRandom, type Random } from "../support/random-json.ts";
+import { freshSeed } from "../support/rng.ts";
 import { COLLECTION_ID, createRowsTable, indexPaths } from "../support/rows-table.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: pipelines and documents are raw JSON.
 type Any = any;
 
-const SEEDS = [5, 77, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)];
+const SEEDS = [5, 77, freshSeed("aggregates")];
 const source = rowsOf(COLLECTION_ID);
 
 function randomOrders(random: Random, count: number): Any[] {

@@ -7,9 +7,10 @@ import { planRemoval } from "../../src/domain/editor/document-plan.ts";
 import { createTestDocument, mutateMarkdown, type TestDocument, writesOf } from "../support/markdown-document.ts";
 import { EXAMPLES, type HtmlUnit, htmlUnits } from "../support/oracle/commonmark-html.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 
 /** Mutations of each example; docs/conformance.md holds the figures of a run with 300. */
-const MUTATIONS = Number(process.env["MARKDOWN_MUTATIONS"] ?? 200);
+const MUTATIONS = rounds(200);
 const LONG_MS = 120_000;
 const seed = runSeed("CommonMark");
 

@@ -7,6 +7,7 @@ import { describe, expect } from "bun:test";
 import { stubOf } from "../../src/change/codec/change-stub.ts";
 import { type DecodedChange, referenceFold } from "../support/oracle/reference-fold.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { skipUnless } from "../support/skip.ts";
@@ -14,7 +15,7 @@ import { createReplicas, expectFold, lacking, meet, open, seedRows } from "../su
 import { batches, heal, planHistory, randomRecords, takeStep } from "../support/worlds/history.ts";
 import type { Packet, Replica, World } from "../support/worlds/replica-port.ts";
 
-const HISTORIES = Number(process.env["HISTORIES"] ?? 100);
+const HISTORIES = rounds(60);
 const firstSeed = runSeed("convergence");
 /** Histories that once diverged, kept by name: the `SEED` that the failing run printed. None has yet. */
 const PAST_SEEDS: { name: string; seed: number }[] = [];
@@ -47,7 +48,7 @@ async function runHistory(seed: number): Promise<void> {
     await heal(rng, replicas);
     await expectAgreement(rng, world, replicas);
   } catch (error) {
-    console.error(`SEED=${seed} HISTORIES=1\n${JSON.stringify(plan)}\n${log.join("\n")}`);
+    console.error(`SEED=${seed} ROUNDS=1\n${JSON.stringify(plan)}\n${log.join("\n")}`);
     throw error;
   }
 }

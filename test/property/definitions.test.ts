@@ -7,11 +7,12 @@ import type { RecordOp } from "../../src/change/codec/change-body.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { createRng, type Rng } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { expectSame, firstSeed, meet, prepared, STAMPED, withReplicas } from "../support/worlds/definition-replicas.ts";
 import type { SchemaReplica } from "../support/worlds/schema-replica.ts";
 
-const HISTORIES = Number(process.env["HISTORIES"] ?? 20);
+const HISTORIES = rounds(20);
 
 /** Runs a write that may be refused for a reason of the product's own, which is then no failure. */
 async function attempt(write: Promise<unknown>): Promise<void> {
@@ -131,7 +132,7 @@ describe("apart and together", () => {
             await expectSame(rng, replicas, open);
           });
         } catch (error) {
-          console.error(`SEED=${seed} HISTORIES=1`);
+          console.error(`SEED=${seed} ROUNDS=1`);
           throw error;
         }
       },

@@ -12,13 +12,14 @@ import { createEditorService, type EditorService } from "../../src/domain/editor
 import type { JsonObject } from "../../src/protocol/json.ts";
 import { LONG_BLOCKS, longBlock } from "../support/long-documents.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
 import { createOpenSeed, deliver, openEngine } from "../support/worlds/open-engine.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
-const DOCUMENTS = Number(process.env["DOCUMENTS"] ?? 12);
+const DOCUMENTS = rounds(12);
 const firstSeed = runSeed("documents");
 
 interface Replica {
@@ -120,7 +121,7 @@ async function runDocument(seed: number): Promise<void> {
     const again = await first!.editor.put(objectId, shown[0]!);
     expect([again.inserted, again.updated, again.deleted]).toEqual([[], [], []]);
   } catch (error) {
-    console.error(`SEED=${seed} DOCUMENTS=1`);
+    console.error(`SEED=${seed} ROUNDS=1`);
     throw error;
   } finally {
     for (const { engine, editor } of replicas) {
@@ -297,7 +298,7 @@ async function editOneBlockTwice(seed: number): Promise<void> {
     await deliver(first.engine, second.engine, shuffle);
     expect(second.editor.markdown(objectId)).toBe(textOf(lines.slice(0, 10)));
   } catch (error) {
-    console.error(`SEED=${seed} DOCUMENTS=1`);
+    console.error(`SEED=${seed} ROUNDS=1`);
     throw error;
   } finally {
     for (const { engine, editor } of [first, second]) {
@@ -340,7 +341,7 @@ async function rewriteLongDocument(seed: number): Promise<void> {
     expect(again.markdown(objectId) === shown).toBe(true);
     again.stop();
   } catch (error) {
-    console.error(`SEED=${seed} DOCUMENTS=1`);
+    console.error(`SEED=${seed} ROUNDS=1`);
     throw error;
   } finally {
     editor.stop();

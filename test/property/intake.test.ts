@@ -14,6 +14,7 @@ import type { Account } from "../../src/crypto/account.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
@@ -22,7 +23,7 @@ import { changesOf, createOpenSeed, type OpenSpaceSeed, openEngine } from "../su
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 /** Has no rules at the one that takes changes in: its registry throws. */
 const TRAP: DatasetRules = { name: "trap", idRule: "user" };
-const HISTORIES = Number(process.env["INTAKES"] ?? 6);
+const HISTORIES = rounds(4);
 const MANY = 3_000;
 /** Each has few changes: nothing that is paid once a batch makes batches longer. */
 const RECORDS = 1_000;

@@ -10,6 +10,7 @@ import { OBJECT_RULES } from "../../src/domain/object/object-rules.ts";
 import { SvcError } from "../../src/protocol/errors.ts";
 import { vectorOf } from "../../src/space/replica/own-vector.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import {
   add,
@@ -23,7 +24,7 @@ import {
 import { createAccount } from "../support/worlds/acl-world.ts";
 import { ITEMS } from "../support/worlds/test-space.ts";
 
-const HISTORIES = Number(process.env["HISTORIES"] ?? 15);
+const HISTORIES = rounds(15);
 const STEPS = 60;
 const firstSeed = runSeed("late-bodies");
 
@@ -49,7 +50,7 @@ async function runHistory(seed: number): Promise<void> {
       await heal(rng, world);
     });
   } catch (error) {
-    console.error(`SEED=${seed} HISTORIES=1\n${steps.join("\n")}`);
+    console.error(`SEED=${seed} ROUNDS=1\n${steps.join("\n")}`);
     throw error;
   }
 }

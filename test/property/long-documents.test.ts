@@ -4,6 +4,7 @@ import { CONTINUATION } from "../../src/domain/editor/block.ts";
 import { foldLineEnds } from "../../src/domain/editor/block-split.ts";
 import { BODY_BYTES, bodyBytes, LONG_BLOCKS, longBlock } from "../support/long-documents.ts";
 import { createRng, freshSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import type { JsonObject, Page } from "../support/server/client.ts";
@@ -18,7 +19,7 @@ interface MarkdownResult {
 }
 
 const seed = freshSeed("long documents");
-const ROUNDS = Number(process.env["DOCUMENTS"] ?? 1);
+const ROUNDS = rounds(1);
 const NOTHING = { inserted: [], updated: [], deleted: [] };
 
 async function open(server: RunningServer, spaceId: string) {
@@ -63,7 +64,7 @@ describe("a document of one long block", () => {
           try {
             await tryKind(kind, own, `${dir.path}/${round}-${LONG_BLOCKS.indexOf(kind)}`);
           } catch (error) {
-            console.error(`SEED=${own} DOCUMENTS=1`);
+            console.error(`SEED=${own} ROUNDS=1`);
             throw error;
           }
         },

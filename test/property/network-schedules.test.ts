@@ -10,6 +10,7 @@ import { bytesToHex, equalBytes } from "../../src/base/bytes.ts";
 import { randomBytes } from "../../src/base/random.ts";
 import { deriveChannelKeys, logSubject } from "../../src/sync/network/subjects.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { memoryDir, scratchDir } from "../support/scratch.ts";
 import { useSeededRandomness } from "../support/seeded-randomness.ts";
@@ -19,7 +20,7 @@ import { faultsOnNetwork } from "../support/worlds/rotations.ts";
 import { openSyncWorld, rowsOf, type SyncDevice, type SyncWorld } from "../support/worlds/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
-const WORLDS = Number(process.env["WORLDS"] ?? 6);
+const WORLDS = rounds(4);
 const SCHEDULES = 12;
 const STEPS = 10;
 /** In which everybody has to be synced once the network is there. */
@@ -131,7 +132,7 @@ async function runSchedules(seed: number, how: WorldKind): Promise<void> {
     }
   } catch (error) {
     console.error(
-      `${forks ? "FORKS=1 " : ""}${comeAgain ? "COME_AGAIN=1 " : ""}SEED=${seed} WORLDS=1\n${course.log.join("\n")}`,
+      `${forks ? "FORKS=1 " : ""}${comeAgain ? "COME_AGAIN=1 " : ""}SEED=${seed} ROUNDS=1\n${course.log.join("\n")}`,
     );
     throw error;
   }

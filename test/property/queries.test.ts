@@ -9,10 +9,11 @@ import { runQuery } from "../../src/query/run/run-query.ts";
 import { parseSort } from "../../src/query/value/sort.ts";
 import { referenceMatch, referenceSort } from "../support/oracle/reference-matcher.ts";
 import { createRandom, FALSE_DATES, randomDocument, randomFilter, SCALARS } from "../support/random-json.ts";
+import { freshSeed } from "../support/rng.ts";
 import { COLLECTION_ID, createRowsTable, indexPaths } from "../support/rows-table.ts";
 
 setDefaultTimeout(60_000);
-const SEEDS = [3, 404, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_000)];
+const SEEDS = [3, 404, freshSeed("queries")];
 const source = rowsOf(COLLECTION_ID);
 
 function randomDocuments(seed: number, count: number) {

@@ -5,13 +5,14 @@
  */
 import { describe } from "bun:test";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { useSeededRandomness } from "../support/seeded-randomness.ts";
 import { passTime, putBack, runSchedules, type SyncCourse, takeStep } from "../support/worlds/sync-course.ts";
 import type { SyncDevice } from "../support/worlds/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
-const WORLDS = Number(process.env["WORLDS"] ?? 50);
+const WORLDS = rounds(50);
 const SCHEDULES = 40;
 /** Worlds of one test. */
 const WORLDS_SHOWN = 10;

@@ -8,6 +8,7 @@ import { CHAT_DATASET, CHAT_RULES } from "../../src/domain/chat/chat-rules.ts";
 import { type ChatService, createChatService } from "../../src/domain/chat/chat-service.ts";
 import { createUnread } from "../../src/domain/chat/unread.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
@@ -15,7 +16,7 @@ import { createOpenSeed, deliver, openEngine } from "../support/worlds/open-engi
 import { createFrontiers } from "../support/worlds/read-frontiers.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
-const HISTORIES = Number(process.env["CHATS"] ?? 10);
+const HISTORIES = rounds(10);
 const firstSeed = runSeed("unread");
 
 interface Row {
@@ -192,7 +193,7 @@ async function runHistory(seed: number): Promise<void> {
     expect(messages(devices[2]!, objectId).filter((message) => message.unread)).toEqual([]);
     expectHonest(devices[2]!, objectId);
   } catch (error) {
-    console.error(`SEED=${seed} CHATS=1`);
+    console.error(`SEED=${seed} ROUNDS=1`);
     throw error;
   } finally {
     for (const each of devices) {

@@ -1,17 +1,17 @@
 /**
  * Devices of one account write at random while links go up and down and processes are killed: whatever was acknowledged
- * is everywhere in the end, and the rows are the same bytes. A failure prints its seed; SVC_SYNC_SEED repeats it.
+ * is everywhere in the end, and the rows are the same bytes. A failure prints its seed; SEED repeats it.
  */
 import { expect } from "bun:test";
 import { describeWithNats, startNats } from "../../support/network/nats.ts";
-import { createRng } from "../../support/rng.ts";
+import { createRng, runSeed } from "../../support/rng.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
 import { type JsonObject, until } from "../../support/server/client.ts";
 import { type Device, rowsOf, spacesOf, startDevice, statusOf } from "../../support/server/devices.ts";
 import { createSpace, setFields } from "../../support/server/fixtures.ts";
 
-const SEED = Number(process.env["SVC_SYNC_SEED"] ?? 20_260_131);
+const SEED = runSeed("convergence");
 const STEPS = 60;
 const DEVICES = 3;
 const WORDS = ["alder", "birch", "cedar", "elder", "hazel"];

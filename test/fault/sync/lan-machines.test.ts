@@ -1,12 +1,13 @@
 /**
  * Servers on machines of their own, found by multicast alone: no file, no environment variable, no data root and no
- * network in common. Cables are pulled and put back, links get narrow, servers are killed. SVC_SYNC_SEED repeats a run.
+ * network in common. Cables are pulled and put back, links get narrow, servers are killed. SEED repeats a run.
  */
 import { expect } from "bun:test";
 import { createLan, describeWithMachines, type Machine } from "../../support/network/machines.ts";
 import { expectConverged } from "../../support/oracle/converged.ts";
 import { pace } from "../../support/pace.ts";
-import { createRng } from "../../support/rng.ts";
+import { createRng, runSeed } from "../../support/rng.ts";
+import { rounds } from "../../support/rounds.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
 import { type JsonObject, until } from "../../support/server/client.ts";
@@ -14,8 +15,8 @@ import { type Device, joinOpen, setName, spacesOf, statusOf, untilSame } from ".
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
 import { createSpaceWorkload } from "../../support/worlds/space-workload.ts";
 
-const SEED = Number(process.env["SVC_SYNC_SEED"] ?? 20_261_121);
-const STEPS = Number(process.env["SVC_SYNC_STEPS"] ?? 40);
+const SEED = runSeed("lan-machines");
+const STEPS = rounds(40);
 const LONG_MS = 240_000;
 const WAIT_MS = 60_000;
 /** A public address (RFC 5737), which here is on the same cable. */

@@ -1,7 +1,7 @@
 /**
  * Servers on machines that do not hear each other. What stands between them announces each to the others with a port of
  * its own, and misbehaves with the bytes that it carries: the LAN link over lines that delay, reset, truncate, stall and
- * spoil. SVC_SYNC_SEED repeats a run.
+ * spoil. SEED repeats a run.
  */
 import { expect } from "bun:test";
 import { randomBytes } from "node:crypto";
@@ -11,7 +11,8 @@ import { createLan, describeWithMachines, type Machine } from "../../support/net
 import { mend } from "../../support/network/tcp-line.ts";
 import { expectConverged } from "../../support/oracle/converged.ts";
 import { pace } from "../../support/pace.ts";
-import { createRng } from "../../support/rng.ts";
+import { createRng, runSeed } from "../../support/rng.ts";
+import { rounds } from "../../support/rounds.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
 import { type JsonObject, until } from "../../support/server/client.ts";
@@ -20,8 +21,8 @@ import { createObject, createSpace } from "../../support/server/fixtures.ts";
 import { createSpaceWorkload } from "../../support/worlds/space-workload.ts";
 import { recordStates, statesByEndpoint } from "../../support/worlds/state-recorder.ts";
 
-const SEED = Number(process.env["SVC_SYNC_SEED"] ?? 20_261_121);
-const STEPS = Number(process.env["SVC_SYNC_STEPS"] ?? 50);
+const SEED = runSeed("lan-proxy");
+const STEPS = rounds(50);
 const LONG_MS = 200_000;
 const WAIT_MS = 60_000;
 const ROUNDS = 25;

@@ -1,14 +1,15 @@
 /**
  * Devices of two accounts that share a space write to it at random, each behind a proxy that delays, resets, truncates
  * and stalls what passes to the network, while the LAN comes and goes and devices and nats-server are killed. Afterwards
- * all have the same rows, byte by byte, and nothing that was acknowledged is missing. SVC_SYNC_SEED repeats a run.
+ * all have the same rows, byte by byte, and nothing that was acknowledged is missing. SEED repeats a run.
  */
 import { expect } from "bun:test";
 import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { mend } from "../../support/network/tcp-line.ts";
 import { startTcpProxy, type TcpProxy } from "../../support/network/tcp-proxy.ts";
 import { expectConverged } from "../../support/oracle/converged.ts";
-import { createRng } from "../../support/rng.ts";
+import { createRng, runSeed } from "../../support/rng.ts";
+import { rounds } from "../../support/rounds.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
 import { type SpaceInfo, until } from "../../support/server/client.ts";
@@ -16,8 +17,8 @@ import { type Device, spacesOf, startDevice } from "../../support/server/devices
 import { createSpace } from "../../support/server/fixtures.ts";
 import { createSpaceWorkload } from "../../support/worlds/space-workload.ts";
 
-const SEED = Number(process.env["SVC_SYNC_SEED"] ?? 20_261_121);
-const STEPS = Number(process.env["SVC_SYNC_STEPS"] ?? 70);
+const SEED = runSeed("two-accounts");
+const STEPS = rounds(70);
 const WAIT_MS = 60_000;
 
 interface Seat {
