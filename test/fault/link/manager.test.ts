@@ -1,4 +1,6 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
 import { connect as dialTcp } from "node:net";
 import { connect as dialTls, type TLSSocket } from "node:tls";
 import createMdns from "multicast-dns";
@@ -373,6 +375,36 @@ describe("LAN link on loopback", () => {
     expect(manager.state()).toBe("notpossible");
     expect(manager.debug()).toMatchObject({ listenerStarted: false, possibility: "notpossible", port: 0 });
     expect(logged[0]).toContain("p2p.port");
+  });
+
+  test("[SYNC-1] a LAN on which the system lets nobody listen to multicast is restricted, until it does", async () => {
+    const blocker = createSocket({ type: "udp4", reuseAddr: false });
+    blocker.bind(mdnsPort(), "0.0.0.0");
+    await once(blocker, "listening");
+    using intervals = spyOn(globalThis, "setInterval");
+    let addresses = ["127.0.0.1"];
+    const { manager } = await join([sharedSpace], { discoverOn: () => addresses });
+    const lookAgain = intervals.mock.calls.find(([, ms]) => ms === 3_000)![0] as () => void;
+    const told = () => [manager.state(), manager.debug().possibility, manager.debug().state];
+    await until(() => manager.state() === "restricted", "the refusal of the system");
+    lookAgain();
+    // It is tried again, and nothing else is said until one is let listen.
+    expect(told()).toEqual(["restricted", "restricted", "restricted"]);
+    addresses = [];
+    lookAgain();
+    expect(told()).toEqual(["notpossible", "notpossible", "notpossible"]);
+    addresses = ["127.0.0.1"];
+    lookAgain();
+    await until(() => manager.state() === "restricted", "the refusal of the system");
+    blocker.close();
+    await once(blocker, "close");
+    await until(() => {
+      lookAgain();
+      return manager.state() === "notconnected";
+    }, "multicast");
+    expect(told()).toEqual(["notconnected", "possible", "notconnected"]);
+    const other = await join([sharedSpace]);
+    await until(() => manager.state() === "connected" && other.manager.state() === "connected", "a link");
   });
 
   test("[SYNC-4] the frames of a dishonest member end its link only", async () => {

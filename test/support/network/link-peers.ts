@@ -51,6 +51,8 @@ export function useLinkPeers() {
         deviceSeed?: Uint8Array;
         accountSeed?: Uint8Array;
         own?: Uint8Array;
+        /** Addresses of the interfaces that it has now. */
+        discoverOn?(): string[];
         /** Called when its keys were asked for, with how often that was. */
         asked?(times: number): void;
       } = {},
@@ -70,7 +72,7 @@ export function useLinkPeers() {
           account,
           log,
           host: "127.0.0.1",
-          discoverOn: () => ["127.0.0.1"],
+          discoverOn: also.discoverOn ?? (() => ["127.0.0.1"]),
           mdnsPort,
           nowMs: () => performance.now() + clock.aheadMs,
           port: {
