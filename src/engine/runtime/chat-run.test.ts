@@ -111,7 +111,7 @@ test("[AGENT-12] of more than it may read the question comes first, then the thr
     const { asked } = createWorld(messages, { hits, contextTokens });
     return (await asked("question")).map((each) => each.replace(/^\w+: /, "").split(/[ \n]/, 1)[0]!);
   };
-  const of = (list: JsonObject[]): unknown[] => list.map(({ id }) => id);
+  const of = (list: JsonObject[]): string[] => list.map(({ id }) => `${id}`);
   const [chain, others] = [of(thread.slice(0, 3)), of(numbered("other", 6))];
   for (const [tokens, expected] of [
     // The question is cut where there is room for nothing else.
@@ -121,5 +121,5 @@ test("[AGENT-12] of more than it may read the question comes first, then the thr
     [2_200, [...chain, ...others, "question"]],
     [4_000, ["Found", ...chain, ...others, "question"]],
   ] as const)
-    expect([tokens, await seenWith(tokens)]).toEqual([tokens, expected as string[]]);
+    expect([tokens, await seenWith(tokens)]).toEqual([tokens, [...expected] as string[]]);
 });
