@@ -1,17 +1,14 @@
-import { describe, expect, spyOn, test } from "bun:test";
-import { createSocket } from "node:dgram";
-import { once } from "node:events";
+import { describe, expect, test } from "bun:test";
 import { connect as dialTcp } from "node:net";
 import { connect as dialTls, type TLSSocket } from "node:tls";
 import createMdns from "multicast-dns";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
-import { type Log, silentLog } from "../../../src/base/log.ts";
+import { silentLog } from "../../../src/base/log.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { accountIdOf } from "../../../src/crypto/account-id.ts";
 import { createSigner } from "../../../src/crypto/sign.ts";
 import { createDeviceCertificate } from "../../../src/sync/lan/device-certificate.ts";
 import { createFrameReader, encodeFrame, FRAME, HANDSHAKE_BYTES_MAX } from "../../../src/sync/lan/framing.ts";
-import { startLinkManager } from "../../../src/sync/lan/link-manager.ts";
 import { dialPeer, listenForPeers } from "../../../src/sync/lan/link-socket.ts";
 import type { PeerLink } from "../../../src/sync/lan/peer-link.ts";
 import { meetServer } from "../../support/hostile/hostile-peer.ts";
@@ -354,57 +351,6 @@ describe("LAN link on loopback", () => {
     await expect(dialPeer(createDeviceCertificate(randomBytes(32)), "example.org", 80)).rejects.toThrow(
       "not on the LAN",
     );
-  });
-
-  test("[SYNC-1] a port that is taken is told in the state and the log, and stops nothing else", async () => {
-    const a = await join([sharedSpace]);
-    const logged: string[] = [];
-    const log: Log = { ...silentLog, warn: (message) => void logged.push(message), child: () => log };
-    const manager = keep(
-      await startLinkManager({
-        deviceSeed: randomBytes(32),
-        account: createSigner(randomBytes(32)),
-        log,
-        host: "127.0.0.1",
-        listenPort: a.manager.debug().port,
-        mdnsPort: mdnsPort(),
-        discoverOn: () => [],
-        port: { keys: () => a.keys, connected: () => {}, disconnected: () => {}, spacesChanged: () => {} },
-      }),
-    );
-    expect(manager.state()).toBe("notpossible");
-    expect(manager.debug()).toMatchObject({ listenerStarted: false, possibility: "notpossible", port: 0 });
-    expect(logged[0]).toContain("p2p.port");
-  });
-
-  test("[SYNC-1] a LAN on which the system lets nobody listen to multicast is restricted, until it does", async () => {
-    const blocker = createSocket({ type: "udp4", reuseAddr: false });
-    blocker.bind(mdnsPort(), "0.0.0.0");
-    await once(blocker, "listening");
-    using intervals = spyOn(globalThis, "setInterval");
-    let addresses = ["127.0.0.1"];
-    const { manager } = await join([sharedSpace], { discoverOn: () => addresses });
-    const lookAgain = intervals.mock.calls.find(([, ms]) => ms === 3_000)![0] as () => void;
-    const told = () => [manager.state(), manager.debug().possibility, manager.debug().state];
-    await until(() => manager.state() === "restricted", "the refusal of the system");
-    lookAgain();
-    // It is tried again, and nothing else is said until one is let listen.
-    expect(told()).toEqual(["restricted", "restricted", "restricted"]);
-    addresses = [];
-    lookAgain();
-    expect(told()).toEqual(["notpossible", "notpossible", "notpossible"]);
-    addresses = ["127.0.0.1"];
-    lookAgain();
-    await until(() => manager.state() === "restricted", "the refusal of the system");
-    blocker.close();
-    await once(blocker, "close");
-    await until(() => {
-      lookAgain();
-      return manager.state() === "notconnected";
-    }, "multicast");
-    expect(told()).toEqual(["notconnected", "possible", "notconnected"]);
-    const other = await join([sharedSpace]);
-    await until(() => manager.state() === "connected" && other.manager.state() === "connected", "a link");
   });
 
   test("[SYNC-4] the frames of a dishonest member end its link only", async () => {

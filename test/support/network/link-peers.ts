@@ -53,6 +53,8 @@ export function useLinkPeers() {
         own?: Uint8Array;
         /** Addresses of the interfaces that it has now. */
         discoverOn?(): string[];
+        /** Another multicast port than that of the test. */
+        mdnsPort?: number;
         /** Called when its keys were asked for, with how often that was. */
         asked?(times: number): void;
       } = {},
@@ -73,7 +75,7 @@ export function useLinkPeers() {
           log,
           host: "127.0.0.1",
           discoverOn: also.discoverOn ?? (() => ["127.0.0.1"]),
-          mdnsPort,
+          mdnsPort: also.mdnsPort ?? mdnsPort,
           nowMs: () => performance.now() + clock.aheadMs,
           port: {
             ownKeySeen: () => void ownKeys++,
