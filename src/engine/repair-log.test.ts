@@ -1,17 +1,25 @@
 import { expect, test } from "bun:test";
+import { holdTimers } from "../../test/support/held-timers.ts";
 import type { SpaceId } from "../base/ids.ts";
-import { silentLog } from "../base/log.ts";
+import { type Log, silentLog } from "../base/log.ts";
 import { createRepairLog } from "./repair-log.ts";
 
-test("[STORE-10] the latest hundred cases of a space are shown, newest first, with how many there were, after a restart too", () => {
+/** A repair log that is opened as often as it is called, upon what the ones before have stored. */
+function world() {
   const stored = new Map<string, string>();
   const account = {
     repairs: (spaceId: string) => stored.get(spaceId),
     setRepairs: (spaceId: string, text: string) => void stored.set(spaceId, text),
   };
   let nowMs = Date.parse("2026-01-31T09:30:00.000Z");
-  const open = () => createRepairLog({ account, clock: { nowMs: () => nowMs++ }, log: silentLog });
-  const [space, other] = ["space" as SpaceId, "other" as SpaceId];
+  const logged: string[] = [];
+  const log: Log = { ...silentLog, warn: (message) => void logged.push(message) };
+  return { logged, open: () => createRepairLog({ account, clock: { nowMs: () => nowMs++ }, log }) };
+}
+const [space, other] = ["space" as SpaceId, "other" as SpaceId];
+
+test("[STORE-10] the latest hundred cases of a space are shown, newest first, with how many there were, after a restart too", () => {
+  const { open } = world();
   const first = open();
   for (let n = 0; n < 70; n++) first.note(space, "a record was damaged", { recordId: `r${n}`, id: Uint8Array.of(n) });
   first.note(other, "links were damaged", { table: "links" });
@@ -29,4 +37,22 @@ test("[STORE-10] the latest hundred cases of a space are shown, newest first, wi
     facts: { recordId: "r50", id: '"32"' },
   });
   expect(open().of(other)).toMatchObject({ count: 1, latest: [{ facts: { table: "links" } }] });
+});
+
+test("[STORE-10] what was found in the last half second before a crash stands in the log alone", () => {
+  using timers = holdTimers();
+  const { logged, open } = world();
+  const crashed = open();
+  crashed.note(space, "the first", {});
+  timers.pass(499);
+  expect(open().of(space).count).toBe(0);
+  crashed.note(other, "the second", {});
+  timers.pass(1);
+  crashed.note(space, "the last", {});
+  const next = open();
+  expect([space, other].map((each) => next.of(each).latest.map(({ what }) => what))).toEqual([
+    ["the first"],
+    ["the second"],
+  ]);
+  expect(logged).toEqual(["the first", "the second", "the last"]);
 });

@@ -120,16 +120,14 @@ rule("[STORE-10] what was found is shown with what is known of the space, over a
     expect(await shown(server)).toEqual({ count: 0, latest: [] });
     await again(harmed, server).query({ filter: { id: "r7" } });
     before = await shown(server);
-    expect(before).toMatchObject({
-      count: 1,
-      latest: [
-        {
-          at: expect.stringMatching(/^\d{4}-/),
-          what: "a record was damaged on the disk: it was made anew from its changes",
-          facts: { recordId: "r7" },
-        },
-      ],
-    });
+    const [latest] = before.latest;
+    expect([before.count, before.latest.length, latest?.what, latest?.facts["recordId"]]).toEqual([
+      1,
+      1,
+      "a record was damaged on the disk: it was made anew from its changes",
+      "r7",
+    ]);
+    expect(latest?.at).toMatch(/^\d{4}-/);
     expect(await server.stop()).toBe(0);
   }
   await using server = await startServer({ dataDir: harmed.root });

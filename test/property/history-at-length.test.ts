@@ -1,8 +1,10 @@
 /** Histories of one making: long branches, thousands of changes, groups that end, reads that are cancelled, bodies that come late. */
-import { expect } from "bun:test";
+import { afterAll, beforeAll, describe, expect, spyOn } from "bun:test";
 import type { RecordChange } from "../../src/change/codec/change-body.ts";
 import { changeIdOf, stubOf } from "../../src/change/codec/change-stub.ts";
+import { createHistory } from "../../src/change/history/history.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
+import { countDatabaseWork, type DatabaseWork } from "../support/database-work.ts";
 import { createRng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -110,40 +112,151 @@ rule(
   120_000,
 );
 
-rule(
-  "[HIST-4] a group ends at its limit of changes and the next goes on; a page ends when it grows heavy",
-  async () => {
-    using dir = scratchDir("svc-history");
-    const { replicas, objectId } = await createWorld(createRng(1), dir.path, 2);
-    const [one] = replicas;
-    const versions: string[] = [];
-    for (let done = 0; done < 2_400; done += 400) {
+describe("of an object with thousands of changes of one record", () => {
+  const COUNT = 2_400;
+  /** Statements and rows: the longest page is that of a graph, of 2,000 entries. */
+  const LONGEST_STEP = 2_010;
+  const dir = scratchDir("svc-history");
+  let work: DatabaseWork;
+  let one: HistoryReplica;
+  let two: HistoryReplica;
+  let objectId: string;
+  const versions: string[] = [];
+
+  beforeAll(async () => {
+    work = countDatabaseWork();
+    const world = await createWorld(createRng(1), dir.path, 2);
+    [one, two] = world.replicas as [HistoryReplica, HistoryReplica];
+    ({ objectId } = world);
+    for (let done = 0; done < COUNT; done += 400) {
       const records: RecordChange[] = [{ id: "one", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] }];
-      const written = Array.from({ length: 400 }, () => one!.write(objectId, "items", records));
+      const written = Array.from({ length: 400 }, () => one.write(objectId, "items", records));
       versions.push(...(await Promise.all(written)));
     }
+  }, 60_000);
+  afterAll(async () => {
+    for (const replica of [one, two]) await replica.close();
+    work[Symbol.dispose]();
+    dir[Symbol.dispose]();
+  });
+
+  /** A change that the other device makes beside all those: it is early, and in none of their versions. */
+  const madeBeside = async (recordId: string): Promise<Uint8Array[]> => {
+    const before = new Set((await two.packets()).map((packet) => Bun.hash(packet)));
+    await two.write(objectId, "items", [{ id: recordId, upsert: true, ops: [{ type: "$set", path: "n", value: -5 }] }]);
+    return (await two.packets()).filter((packet) => !before.has(Bun.hash(packet)));
+  };
+  /** A clock that also goes on when it is told to: by more than a read has in one go. */
+  const fastClock = (): Disposable & { pass(): void } => {
+    const { now } = performance;
+    let aheadMs = 0;
+    const spied = spyOn(performance, "now").mockImplementation(() => now.call(performance) + aheadMs);
+    return {
+      pass() {
+        aheadMs += 1_000;
+      },
+      [Symbol.dispose]: () => spied.mockRestore(),
+    };
+  };
+
+  rule("[HIST-4] a group ends at its limit of changes and the next goes on", async () => {
     const query = { dataset: "items", coalesce: true, coalesceWindow: 86_400 };
-    const first = await one!.history.list(objectId, query);
+    const first = await one.history.list(objectId, query);
     expect(first.changes.map((change) => change.groupSize)).toEqual([1_000, 1_000]);
     expect(first.cursor).toBeString();
-    const groups = await listAll(one!, objectId, query);
+    const groups = await listAll(one, objectId, query);
     expect(groups.map((change) => change.groupSize)).toEqual([1_000, 1_000, 400]);
     expect(groups.map((change) => change.version)).toEqual([versions[2_399]!, versions[1_399]!, versions[399]!]);
+  });
 
+  rule("[HIST-4] a read does bounded work at a time, however many changes a record has", async () => {
+    const beside = await Promise.all(
+      Array.from({ length: 300 }, () =>
+        two.write(objectId, "items", [{ id: "other", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] }]),
+      ),
+    );
+    await one.ingest(await two.packets());
+    const [early, late] = [versions[10]!, versions[COUNT - 10]!];
+    const { history } = one;
+    // One that has read nothing yet.
+    const cold = createHistory({ engine: one.engine });
+    const reads = {
+      "the object's graph": () => cold.recordView(objectId, early, "items", "other"),
+      list: () => history.list(objectId, { limit: 200 }),
+      "list of few changes among thousands": () => history.list(objectId, { author: two.author }),
+      groups: () => history.list(objectId, { coalesce: true, coalesceWindow: 86_400 }),
+      view: () => history.view(objectId, late),
+      "view of an early version": () => history.view(objectId, early),
+      "view of a record": () => history.recordView(objectId, late, "items", "one"),
+      "diff of few": () => history.diff(objectId, { version: late, base: versions[COUNT - 20]! }),
+      "diff of many": () => history.diff(objectId, { version: late, base: early }),
+      "diff of many that are not of the record": () =>
+        history.diff(objectId, { version: beside.at(-1)!, base: beside[0]! }),
+    };
+    using now = spyOn(performance, "now");
+    let time = 0;
+    // Whenever a read looks, the time that it has in one go is over.
+    now.mockImplementation(() => (time += 1_000));
+    for (const [name, read] of Object.entries(reads)) {
+      work.restart();
+      await read();
+      expect([name, Math.max(work.read().most, LONGEST_STEP)]).toEqual([name, LONGEST_STEP]);
+    }
+    cold.close();
+  });
+
+  for (const what of ["a change", "a body"] as const)
+    rule(`[HIST-2] a view leaves out ${what} that comes late while it is read, where it has read already`, async () => {
+      // It knows all there is but for what is made beside it.
+      const newest = await one.write(objectId, "items", [
+        { id: "one", upsert: true, ops: [{ type: "$inc", path: "n", value: 1 }] },
+      ]);
+      await one.ingest(await madeBeside("other"));
+      const comesLate = await madeBeside("one");
+      if (what === "a body") await one.ingest(comesLate.map(stubOf));
+      const known = await one.history.recordView(objectId, newest, "items", "one");
+      // One that has kept nothing of the view.
+      const cold = createHistory({ engine: one.engine });
+      const { history } = one.engine.store;
+      const touchesAfter = history.touchesAfter.bind(history);
+      let isLate = false;
+      {
+        using clock = fastClock();
+        using turns = spyOn(globalThis, "setImmediate");
+        using _ = spyOn(history, "touchesAfter").mockImplementationOnce((...page) => {
+          clock.pass();
+          // The read pauses next, until the change is here and folded.
+          turns.mockImplementationOnce(((resume: () => void) => {
+            void one
+              .ingest(comesLate)
+              .then(() => one.engine.idle())
+              .then(() => {
+                isLate = true;
+                resume();
+              });
+          }) as unknown as typeof setImmediate);
+          return touchesAfter(...page);
+        });
+        expect(await cold.recordView(objectId, newest, "items", "one")).toEqual(known);
+      }
+      expect(isLate).toBe(true);
+      expect(await one.history.recordView(objectId, newest, "items", "one")).toEqual(known);
+      cold.close();
+    });
+
+  rule("[HIST-4] a page ends when it grows heavy", async () => {
     const large = "x".repeat(1_000_000);
     for (let i = 0; i < 12; i++)
-      await one!.write(objectId, "items", [
+      await one.write(objectId, "items", [
         { id: "big", upsert: true, ops: [{ type: "$set", path: "s", value: large }] },
       ]);
     const about = { dataset: "items", recordId: "big" };
-    const page = await one!.history.list(objectId, about);
+    const page = await one.history.list(objectId, about);
     expect(page.changes.length).toBeGreaterThan(1);
     expect(page.changes.length).toBeLessThan(12);
-    expect(await listAll(one!, objectId, about)).toHaveLength(12);
-    for (const replica of replicas) await replica.close();
-  },
-  120_000,
-);
+    expect(await listAll(one, objectId, about)).toHaveLength(12);
+  });
+});
 
 rule("[HIST-4] a view of more than 8 MiB is too large, and can be narrowed to a record", async () => {
   using dir = scratchDir("svc-history");

@@ -3,7 +3,8 @@ import { describe, expect } from "bun:test";
 import { type ModelRequest, startModelEndpoint } from "../support/models/model-endpoint.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
-import { type JsonObject, until } from "../support/server/client.ts";
+import { type Json, type JsonObject, until } from "../support/server/client.ts";
+import { createObject, named } from "../support/server/fixtures.ts";
 import { type RunningServer, startServer } from "../support/server/server.ts";
 
 const model = startModelEndpoint();
@@ -80,6 +81,19 @@ describe("[AGENT-12] an answer", () => {
     go.resolve();
     await finalAnswer(agent, messageId);
     await until(async () => (await answersTo(agent, messageId)).length === 1, "the interim message to go");
+  });
+
+  rule("[AGENT-12] it sees what a search finds of the question", async () => {
+    const S = `/v1/spaces/${agent.spaceId}`;
+    const found = { query: "rhododendron", limit: 1, maxData: 400 };
+    const { id } = await createObject(shared.client, agent.spaceId, named("Water the rhododendron on Fridays"));
+    const isFound = async () => (await shared.client.post<{ hits: Json[] }>(`${S}/search`, found)).hits.length === 1;
+    await until(isFound, "the object in the index");
+    model.answer(() => ({ text: "On Fridays." }));
+    await finalAnswer(agent, await agent.send("rhododendron"));
+    expect(textsOf(model.requests.at(-1)!)[1]).toBe(
+      `Found in the workspace:\n- Water the rhododendron on Fridays (svc://${id})`,
+    );
   });
 
   rule("[AGENT-12] messages that come meanwhile join the answer", async () => {

@@ -383,4 +383,18 @@ describe("auth login", () => {
     expect(again.code).toBe(1);
     expect(again.stderr).toContain("auth.already_authorized");
   });
+
+  rule("[ACC-3] login opens the one of several accounts that is named, and no other", async () => {
+    using dir = scratchDir();
+    const ids: string[] = [];
+    for (const words of [["init"], ["init", "--new"]])
+      ids.push(((await svc(words, { env: { SVC_DATA_DIR: dir.path } })).json() as { accountId: string }).accountId);
+    await using server = await startServer({ dataDir: dir.path, account: false });
+    const login = (accountId: string) => svc(["auth", "login", "--account", accountId], { addr: server.address });
+    expect((await login(`${ids[1]!.slice(0, -2)}aa`)).stderr).toContain("auth.account_not_found");
+    const opened = await login(ids[1]!);
+    expect([opened.code, opened.json(), opened.stderr]).toEqual([0, { accountId: ids[1]!, created: false }, ""]);
+    expect(await server.client.get<JsonObject>("/v1/health")).toMatchObject({ account: ids[1]! });
+    expect((await login(ids[0]!)).stderr).toContain("auth.already_authorized");
+  });
 });

@@ -1,4 +1,4 @@
-/** The programs of docs/programs, as somebody would set them up. */
+/** Programs as somebody would set them up: those of docs/programs, and one that another space holds. */
 
 import { describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
@@ -7,6 +7,7 @@ import { startModelEndpoint } from "../support/models/model-endpoint.ts";
 import { rule, useServer } from "../support/rule.ts";
 import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
 import type { JsonObject } from "../support/server/client.ts";
+import { createObject, createSpace, setFields } from "../support/server/fixtures.ts";
 
 const model = startModelEndpoint();
 let agent: AgentFixture;
@@ -92,5 +93,50 @@ describe("programs that are shown work", () => {
     const tags = async (id: string) =>
       (await shared.client.get<{ record: { svc: { tags?: string[] } } }>(`${S()}/properties/${id}`)).record.svc.tags;
     expect([await tags(rose), await tags(other)]).toEqual([["garden"], undefined]);
+  });
+});
+
+describe("a program of another space", () => {
+  /** A space that has the type of programs as the agent space has it, and one of them. */
+  async function spaceWithProgram(code: string): Promise<string> {
+    const { client } = shared;
+    const { id: spaceId } = await createSpace(client);
+    const T = `/v1/spaces/${spaceId}/types`;
+    const { typeId } = await client.post<{ typeId: string }>(T, { xKey: "program", name: "Program" }, 201);
+    const properties: JsonObject = {};
+    for (const [xKey, kind, value] of [
+      ["name", "string", "greet"],
+      ["version", "number", 3],
+    ] as const) {
+      const body = { xKey, name: xKey, kind };
+      const { propId } = await client.post<{ propId: string }>(`${T}/${typeId}/properties`, body, 201);
+      properties[propId] = value;
+    }
+    const fields = [{ key: "code", kind: "string", mutableBy: "any" }];
+    await client.post(`${T}/${typeId}/datasets`, { name: "program_source", idRule: "user", fields }, 201);
+    const initialProperties = { [typeId]: properties };
+    const { id: objectId } = await createObject(client, spaceId, { types: [typeId], initialProperties });
+    const records = [setFields("main", { code })];
+    await client.post(`/v1/spaces/${spaceId}/modify`, { objectId, dataset: "program_source", records });
+    return spaceId;
+  }
+  const runOf = async (program: string): Promise<JsonObject> => {
+    await agent.putTrigger("elsewhere", { program, args: { name: "Ada" } });
+    return (await agent.run("elsewhere")).run;
+  };
+
+  rule("[AGENT-9] is named with that space's id, runs, and is refused in words where there is none of it", async () => {
+    const spaceId = await spaceWithProgram("export default ({ name }, { spaceId }) => [name, spaceId]");
+    expect(await runOf(`${spaceId}:greet@v3`)).toMatchObject({
+      status: "ok",
+      value: ["Ada", agent.spaceId],
+    });
+    const nowhere = `${spaceId.slice(0, -4)}aaaa:greet@v3`;
+    for (const [program, why] of [
+      ["greet@v3", "there is no program greet@v3"],
+      [`${spaceId}:greet@v4`, `there is no program ${spaceId}:greet@v4`],
+      [nowhere, `${nowhere} could not be read: No space has this id`],
+    ] as const)
+      expect(await runOf(program)).toMatchObject({ status: "failed", error: expect.stringContaining(why) });
   });
 });

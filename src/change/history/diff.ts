@@ -95,18 +95,25 @@ async function* movedRows(
   let lowest = Number.POSITIVE_INFINITY;
   for (const index of moved) lowest = Math.min(lowest, graph.lamportAt(index));
   for await (const row of rowsOf(store, reading, dataset)) {
-    if (isTouchedBy(store, row.no, lowest, changes)) yield row;
+    if (await isTouchedBy(store, reading, row.no, lowest, changes)) yield row;
     await reading.breathe();
   }
 }
 
-function isTouchedBy(store: SpaceStore, row: number, lowest: number, changes: ReadonlySet<number>): boolean {
+async function isTouchedBy(
+  store: SpaceStore,
+  reading: Reading,
+  row: number,
+  lowest: number,
+  changes: ReadonlySet<number>,
+): Promise<boolean> {
   let from = { lamport: lowest, change: 0 };
   for (;;) {
     const page = store.history.touchesAfter(row, from, TOUCHES_A_READ);
     if (page.some((touch) => changes.has(touch.change))) return true;
     if (page.length < TOUCHES_A_READ) return false;
     from = page[page.length - 1]!;
+    await reading.breathe();
   }
 }
 

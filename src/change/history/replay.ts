@@ -1,4 +1,5 @@
 import type { StoredChange } from "../../store/change-table.ts";
+import type { HistoryTable } from "../../store/history-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { RecordChange } from "../codec/change-body.ts";
 import type { ChangeEnvelope } from "../codec/dataset-rules.ts";
@@ -7,6 +8,7 @@ import { foldTotally } from "../fold/fold-fault.ts";
 import { ABSENT, type RecordState } from "../fold/record-fold.ts";
 import { foldedState, toRecordState } from "../fold/row-state.ts";
 import type { ChangeEngine } from "../space-engine.ts";
+import type { HistoryGraph } from "./graph.ts";
 import type { Past, Reading } from "./past.ts";
 import type { FoldedStates } from "./states.ts";
 
@@ -77,15 +79,16 @@ export async function recordAt(
   row: { no: number; id: string },
 ): Promise<RecordState> {
   await reading.breathe();
-  const outside = firstOutside(store, past, row.no);
+  const outside = await firstOutside(store, reading, past, row.no);
   const dirty = store.dirtyRows.of(row.no);
   const unfolded = dirty && (dirty.isSound ? dirty.from : { lamport: 0 });
   if (outside === undefined && !unfolded) return currentState(store, row.no);
   // Nothing before what is outside, and nothing beside it either.
-  if (outside && !outside.touched && outside.lamport > past.topLamport) return ABSENT;
+  if (outside !== undefined && outside > past.topLamport && !store.history.isTouchedBefore(row.no, outside))
+    return ABSENT;
 
   // Of a row that is to be folded anew, what was kept behind the place from which on it is, is worth nothing.
-  const kept = Math.min(outside?.lamport ?? Number.MAX_SAFE_INTEGER, unfolded?.lamport ?? Number.MAX_SAFE_INTEGER);
+  const kept = Math.min(outside ?? Number.MAX_SAFE_INTEGER, unfolded?.lamport ?? Number.MAX_SAFE_INTEGER);
   const checkpoint = store.rows.checkpointBefore(row.no, kept, NOTHING);
   const folded: number[] = [];
   let last = checkpoint ? { lamport: checkpoint.lamport, id: checkpoint.change } : { lamport: 0, id: NOTHING };
@@ -149,23 +152,54 @@ function ownValues(part: RecordChange): RecordChange {
 }
 
 /**
- * Returns the first touch of a row that is outside the past, and whether the row was touched before it; undefined when all
- * touches are in the past.
+ * Returns the lamport of the first touch of a row that is outside the past; undefined when all touches are in it. The answer
+ * holds until other work runs.
  */
-function firstOutside(store: SpaceStore, past: Past, row: number): { lamport: number; touched: boolean } | undefined {
+async function firstOutside(
+  { history }: SpaceStore,
+  reading: Reading,
+  past: Past,
+  row: number,
+): Promise<number | undefined> {
   if (past.lowestOutside === Number.POSITIVE_INFINITY) return undefined;
-  let touched = false;
   let from = { lamport: past.lowestOutside, change: 0 };
+  let seen = reading.graph.size;
+  let revision = history.revisionOf(reading.object.no);
   for (;;) {
-    const page = store.history.touchesAfter(row, from, TOUCHES_A_READ);
-    for (const touch of page) {
-      if (past.has(touch.change)) touched = true;
-      else
-        return { lamport: touch.lamport, touched: touched || store.history.isTouchedBefore(row, past.lowestOutside) };
-    }
+    const page = history.touchesAfter(row, from, TOUCHES_A_READ);
+    const found = page.find(({ change }) => !past.has(change));
+    if (found) return found.lamport;
     if (page.length < TOUCHES_A_READ) return undefined;
     from = page[page.length - 1]!;
+    await reading.breathe();
+    if (history.revisionOf(reading.object.no) === revision) {
+      const missed = lowestTouch(history, row, reading.graph, seen, from.lamport);
+      if (missed !== undefined) return missed;
+    } else {
+      // A body came, of a change that was there: it may touch the row anywhere.
+      revision = history.revisionOf(reading.object.no);
+      from = { lamport: past.lowestOutside, change: 0 };
+    }
+    seen = reading.graph.size;
   }
+}
+
+/** Returns the lowest lamport up to `upTo` at which a change that the graph got since `seen` touches a row; undefined where none does. */
+function lowestTouch(
+  history: HistoryTable,
+  row: number,
+  graph: HistoryGraph,
+  seen: number,
+  upTo: number,
+): number | undefined {
+  let lowest: number | undefined;
+  for (let index = seen; index < graph.size; index++) {
+    const [lamport, change] = [graph.lamportAt(index), graph.changeAt(index)];
+    if (lamport > (lowest ?? upTo)) continue;
+    const [next] = history.touchesAfter(row, { lamport, change: change - 1 }, 1);
+    if (next?.lamport === lamport && next.change === change) lowest = lamport;
+  }
+  return lowest;
 }
 
 function currentState(store: SpaceStore, no: number): RecordState {

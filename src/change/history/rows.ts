@@ -51,32 +51,33 @@ export async function* rowsOf(store: SpaceStore, reading: Reading, dataset: stri
  * `modifiedAt` of an object's row is not part of its own fold: it follows the newest change that counts, in any dataset. This
  * takes the newest such change of a past.
  */
-export function stampModified(
+export async function stampModified(
   store: SpaceStore,
   reading: Reading,
   past: Past,
   version: { lamport: number; id: Uint8Array },
   state: RecordState,
-): void {
+): Promise<void> {
   if (state.kind !== "live") return;
-  const modified = newestCounted(store, reading.object.no, past, version);
+  const modified = await newestCounted(store, reading, past, version);
   if (modified !== undefined) (state.doc as JsonObject)["modifiedAt"] = { $date: new Date(modified).toISOString() };
 }
 
 /** Returns the time of the newest change of a past that counts. */
-function newestCounted(
+async function newestCounted(
   store: SpaceStore,
-  objectNo: number,
+  reading: Reading,
   past: Past,
   version: { lamport: number; id: Uint8Array },
-): number | undefined {
+): Promise<number | undefined> {
   let place = version;
   for (;;) {
-    const page = store.history.countedUpTo(objectNo, place, ROWS_A_READ);
+    const page = store.history.countedUpTo(reading.object.no, place, ROWS_A_READ);
     const found = page.find((change) => past.has(change.no));
     if (found) return found.timeMs;
     const last = page[page.length - 1];
     if (!last || page.length < ROWS_A_READ) return undefined;
     place = { lamport: last.lamport, id: last.id };
+    await reading.breathe();
   }
 }

@@ -34,7 +34,7 @@ export async function viewAt(
       for await (const row of rowsOf(store, reading, name)) {
         const state = await recordAt(deps, openers, reading, past, row);
         if (state.kind === "absent") continue;
-        if (name === OBJECTS_DATASET) stampModified(store, reading, past, change, state);
+        if (name === OBJECTS_DATASET) await stampModified(store, reading, past, change, state);
         const text = JSON.stringify(state.doc);
         budget.take(text);
         records.push(text);
@@ -63,7 +63,7 @@ export async function recordViewAt(
   if (!row) return { ...answer, exists: false };
   const state = await recordAt(deps, createOpeners(deps.engine), reading, past, row);
   if (state.kind === "absent") return { ...answer, exists: false };
-  if (dataset === OBJECTS_DATASET) stampModified(store, reading, past, change, state);
+  if (dataset === OBJECTS_DATASET) await stampModified(store, reading, past, change, state);
   const record = state.doc as { id: string };
   return { ...answer, exists: true, ...(state.kind === "tombstone" ? { deleted: true } : {}), record };
 }

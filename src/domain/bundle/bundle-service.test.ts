@@ -1,7 +1,9 @@
 /** Bundles of two replicas that installed apart: who waits, who wins, and when the loser may end. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { holdTimers } from "../../../test/support/held-timers.ts";
 import { createRng } from "../../../test/support/rng.ts";
 import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
+import { until } from "../../../test/support/server/client.ts";
 import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 import { createOpenSeed, deliver, type OpenSpaceSeed, openEngine } from "../../../test/support/worlds/open-engine.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
@@ -24,6 +26,8 @@ interface Replica {
   isReader: boolean;
   converges: boolean;
   isSynced: boolean;
+  /** How often it was asked whether a root is synced: once with each try to resolve it. */
+  tries: number;
 }
 
 let directory: ScratchDir;
@@ -64,12 +68,18 @@ const objects = {
 function open(name: string): Replica {
   const rules = [OBJECTS, BUNDLE_RULES, BUNDLE_CHILDREN_RULES];
   const engine = openEngine(directory.path, name, space, createAccount(), rules, () => nowMs);
-  const state = { engine, isOwner: false, isReader: false, converges: false, isSynced: false };
+  const state = { engine, isOwner: false, isReader: false, converges: false, isSynced: false, tries: 0 };
   const bundles = createBundleService({
     engine,
     objects,
     clock: { nowMs: () => nowMs },
-    convergence: { waitConverged: async () => replica.converges, isSynced: () => replica.isSynced },
+    convergence: {
+      waitConverged: async () => replica.converges,
+      isSynced() {
+        replica.tries++;
+        return replica.isSynced;
+      },
+    },
     isOwner: () => replica.isOwner,
     requireWriter() {
       if (replica.isReader) throw svcError("space.read_only");
@@ -158,5 +168,27 @@ describe("of two installs that were made apart", () => {
     expect(one.engine.object(winner)).toMatchObject({ deleted: false });
     expect(one.bundles.get(BUNDLE)).not.toHaveProperty("losers");
     expect(await resolve()).toBe("none");
+  });
+
+  test("[BUNDLE-1] a loser that may not end yet is tried again every half minute, and ends behind the answer", async () => {
+    {
+      using timers = holdTimers();
+      for (let times = 0; times < 2; times++)
+        expect(await codeOf(one.bundles.resolve(BUNDLE, loser))).toBe("bundle.loser_not_ready");
+      expect(one.tries).toBe(2);
+      for (const tries of [3, 4]) {
+        timers.pass(29_999);
+        expect(one.tries).toBe(tries - 1);
+        timers.pass(1);
+        expect(one.tries).toBe(tries);
+        // What follows from a try is done: it is waited for again.
+        await codeOf(one.bundles.resolve(BUNDLE, winner));
+      }
+      nowMs += 5 * MINUTE;
+      one.isSynced = true;
+      timers.pass(30_000);
+    }
+    await until(() => one.engine.object(loser)?.deleted === true, "the loser's end");
+    expect(one.engine.object(winner)).toMatchObject({ deleted: false });
   });
 });

@@ -1,23 +1,24 @@
 import { expect, test } from "bun:test";
+import { holdTimers } from "../../../test/support/held-timers.ts";
 import { silentLog } from "../../base/log.ts";
 import { createLongWorks } from "./long-work.ts";
 
 /** A registry that writes down what it is told. */
-function setUp(announceAfterMs: number) {
-  const told: unknown[] = [];
+function setUp(limits: { announceAfterMs?: number; reportEveryMs?: number }) {
+  const told: (readonly unknown[])[] = [];
   const take = (what: string) => async (of: unknown, more?: unknown) => {
     told.push([what, of, more]);
     return { subscribers: 0 };
   };
   const processes = { start: take("start"), progress: take("progress"), finish: take("finish") };
-  const start = createLongWorks({ processes, log: silentLog, announceAfterMs, reportEveryMs: 5 });
+  const start = createLongWorks({ processes, log: silentLog, ...limits });
   return { told, start };
 }
 
 const WORK = { kind: "index.query", title: "Index on a", target: "space1" };
 
 test("[PROC-2] work that ends soon is not shown", async () => {
-  const { told, start } = setUp(60_000);
+  const { told, start } = setUp({ announceAfterMs: 60_000 });
   const work = start(WORK);
   work.progress(1, 2);
   work.end();
@@ -25,7 +26,7 @@ test("[PROC-2] work that ends soon is not shown", async () => {
 });
 
 test("[PROC-2] work that lasts is shown from then on, with its progress, until it ends", async () => {
-  const { told, start } = setUp(0);
+  const { told, start } = setUp({ announceAfterMs: 0, reportEveryMs: 5 });
   const work = start(WORK);
   work.progress(1, 10);
   while (told.length < 3) await Bun.sleep(1);
@@ -46,8 +47,25 @@ test("[PROC-2] work that lasts is shown from then on, with its progress, until i
   expect(told.slice(count).filter((each) => JSON.stringify(each).includes(id))).toEqual([]);
 });
 
+test("[PROC-2] it is shown once it has lasted three seconds, and a sign of life is given every ten", () => {
+  using timers = holdTimers();
+  const { told, start } = setUp({});
+  const work = start(WORK);
+  timers.pass(2_999);
+  expect(told).toEqual([]);
+  timers.pass(1);
+  expect(told.map(([what]) => what)).toEqual(["start", "progress"]);
+  for (const count of [3, 4]) {
+    timers.pass(9_999);
+    expect(told).toHaveLength(count - 1);
+    timers.pass(1);
+    expect(told).toHaveLength(count);
+  }
+  work.end();
+});
+
 test("[PROC-2] work that fails says so", async () => {
-  const { told, start } = setUp(0);
+  const { told, start } = setUp({ announceAfterMs: 0, reportEveryMs: 5 });
   const work = start(WORK);
   while (told.length < 1) await Bun.sleep(1);
   work.end(new Error("no space left"));

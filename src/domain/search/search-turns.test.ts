@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { holdTimers } from "../../../test/support/held-timers.ts";
 import { silentLog } from "../../base/log.ts";
 import { ChildLost } from "../../search/child-process.ts";
 import type { IndexAnswer } from "../../search/index-protocol.ts";
@@ -7,9 +8,10 @@ import { createSearchTurns } from "./search-turns.ts";
 const ANSWER: IndexAnswer = { hits: [], incomplete: false };
 
 /** A process of the indexes in which the test answers. */
-function world(limits: { deadlineMs?: number; holdUpMs?: number } = {}) {
+function world(limits: { deadlineMs?: number; holdUpMs?: number } = { deadlineMs: 60_000, holdUpMs: 60_000 }) {
   const sent: { name: string; answer: PromiseWithResolvers<IndexAnswer> }[] = [];
   const arrivals: (() => void)[] = [];
+  let kills = 0;
   const turns = createSearchTurns({
     ask({ query }) {
       const answer = Promise.withResolvers<IndexAnswer>();
@@ -17,14 +19,18 @@ function world(limits: { deadlineMs?: number; holdUpMs?: number } = {}) {
       arrivals.shift()?.();
       return answer.promise;
     },
-    kill: () => sent.at(-1)?.answer.reject(new ChildLost("killed")),
+    kill() {
+      kills++;
+      sent.at(-1)?.answer.reject(new ChildLost("killed"));
+    },
     isStopped: () => false,
     log: silentLog,
-    ...{ deadlineMs: 60_000, holdUpMs: 60_000, ...limits },
+    ...limits,
   });
   return {
     turns,
     sent,
+    kills: () => kills,
     run: (spaceId: string, name: string) =>
       turns.run({
         kind: "search",
@@ -52,7 +58,7 @@ test("[SEARCH-7] the process has one search at a time, and spaces take turns", a
 });
 
 test("[SEARCH-7] a search is late only once it has begun; then it is refused, and the next one is sent", async () => {
-  const { turns, run, sent, sentAre } = world({ deadlineMs: 1 });
+  const { turns, run, sent, sentAre } = world({ deadlineMs: 1, holdUpMs: 60_000 });
   const late = run("a", "late").then(
     () => undefined,
     (error: unknown) => error,
@@ -69,7 +75,7 @@ test("[SEARCH-7] a search is late only once it has begun; then it is refused, an
 
 for (const when of ["before it began", "after it began"] as const)
   test(`[SEARCH-7] a search has less time once one of another space waits, also where that came ${when}`, async () => {
-    const { turns, run, sent, sentAre } = world({ holdUpMs: 1 });
+    const { turns, run, sent, sentAre } = world({ deadlineMs: 60_000, holdUpMs: 1 });
     const late = run("a", "late").then(
       () => undefined,
       (error: unknown) => error,
@@ -82,6 +88,29 @@ for (const when of ["before it began", "after it began"] as const)
     await sentAre(2);
     sent[1]!.answer.resolve(ANSWER);
     expect(await next).toBe(ANSWER);
+  });
+
+for (const [who, limitMs] of [
+  ["nobody", 10_000],
+  ["one of another space", 4_000],
+] as const)
+  test(`[SEARCH-7] a search for which ${who} waits has ${limitMs / 1000} seconds`, async () => {
+    using timers = holdTimers();
+    const { turns, run, sent, sentAre, kills } = world({});
+    const late = run("a", "late");
+    await sentAre(1);
+    turns.begun("a");
+    const others = [run("a", "same space"), ...(who === "nobody" ? [] : [run("b", "other space")])];
+    timers.pass(limitMs - 1);
+    expect(kills()).toBe(0);
+    timers.pass(1);
+    expect(kills()).toBe(1);
+    await expect(late).rejects.toMatchObject({ refusal: { code: "search.took_long" } });
+    for (let at = 1; at <= others.length; at++) {
+      await sentAre(at + 1);
+      sent[at]!.answer.resolve(ANSWER);
+    }
+    await Promise.all(others);
   });
 
 test("[SEARCH-7] a search whose process was lost is sent once more, and refused when it is lost again", async () => {

@@ -1,5 +1,5 @@
-import { expect, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { expect, spyOn, test } from "bun:test";
+import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDir } from "../../../test/support/scratch.ts";
 import { until } from "../../../test/support/server/client.ts";
@@ -9,14 +9,19 @@ import { createWallet } from "../../crypto/wallet.ts";
 import { loadConfig } from "../config/config.ts";
 import { bootEngine } from "./boot.ts";
 
-test("[SRV-3] an engine is there before its boot pass has ended, says so, and answers meanwhile", async () => {
-  using root = scratchDir("svc-boot");
+/** Boots the engine of a new account as often as it is called, one after the other. */
+async function newAccount(root: string) {
   const wallet = await createWallet({ machineId: "m" });
-  const accountDir = join(root.path, wallet.accountId);
+  const accountDir = join(root, wallet.accountId);
   mkdirSync(accountDir);
   const env = { SVC_P2P_ENABLED: "false", SVC_INDEX_ENABLED: "false", SVC_RUNTIME_ENABLED: "false" };
-  const config = await loadConfig({ env, homeDir: root.path, flags: { "data-dir": root.path } });
-  const boot = () => bootEngine({ accountDir, wallet, config, log: silentLog, clock: systemClock });
+  const config = await loadConfig({ env, homeDir: root, flags: { "data-dir": root } });
+  return { accountDir, boot: () => bootEngine({ accountDir, wallet, config, log: silentLog, clock: systemClock }) };
+}
+
+test("[SRV-3] an engine is there before its boot pass has ended, says so, and answers meanwhile", async () => {
+  using root = scratchDir("svc-boot");
+  const { boot } = await newAccount(root.path);
   for (const named of [[], ["kept"]]) {
     const engine = await boot();
     try {
@@ -27,5 +32,26 @@ test("[SRV-3] an engine is there before its boot pass has ended, says so, and an
     } finally {
       await engine.close();
     }
+  }
+});
+
+test("[SPACE-6] a space that could not be made is tried again every half minute", async () => {
+  using root = scratchDir("svc-boot");
+  const { accountDir, boot } = await newAccount(root.path);
+  using intervals = spyOn(globalThis, "setInterval");
+  const engine = await boot();
+  try {
+    await until(() => !engine.bootstrapping(), "the end of the boot pass");
+    const [folder, away] = [join(accountDir, "sdk"), join(accountDir, "away")];
+    renameSync(folder, away);
+    await expect(engine.life.create({ name: "late" })).rejects.toThrow();
+    expect([engine.unfinishedSpaces().length, engine.spaces.list("active")]).toEqual([1, []]);
+    renameSync(away, folder);
+    const halfMinutely = intervals.mock.calls.filter(([, ms]) => ms === 30_000);
+    for (const [run] of halfMinutely) (run as () => void)();
+    await until(() => engine.unfinishedSpaces().length === 0, "the space");
+    expect(engine.spaces.list("active").map(({ name }) => name)).toEqual(["late"]);
+  } finally {
+    await engine.close();
   }
 });

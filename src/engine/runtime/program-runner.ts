@@ -66,11 +66,14 @@ export function createProgramRunner(deps: ProgramRunnerDeps): ExecuteRun {
   };
 
   return async (request) => {
+    const { program } = request.trigger;
     try {
-      const spec = readProgramSpec(request.trigger.program);
-      if (!spec) return failed(`${request.trigger.program} names no program: write <name>@v<N>`);
-      const source = await deps.programs.source(spec);
-      if (source === undefined) return failed(`there is no program ${request.trigger.program}`);
+      const spec = readProgramSpec(program);
+      if (!spec) return failed(`${program} names no program: write <name>@v<N>`);
+      const source = await deps.programs.source(spec).catch((error: Error) => {
+        throw new Error(`${program} could not be read: ${error.message}`, { cause: error });
+      });
+      if (source === undefined) return failed(`there is no program ${program}`);
       if (Buffer.byteLength(source) > PROGRAM_LIMITS.sourceBytes) return failed("the program's source is too long");
       return await run(request, source);
     } catch (error) {

@@ -55,7 +55,10 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   const instance = bytesToHex(randomBytes(8));
   const name = `${instance}.${SERVICE}`;
   const sockets = new Map<string, MulticastDNS>();
+  /** Addresses whose sockets listen. */
+  const listening = new Set<string>();
   const timers = new Set<ReturnType<typeof setTimeout>>();
+  /** The last socket that was opened was refused, and none has got ready since. */
   let restricted = false;
 
   const announcement = (ttl: number): ResponseOutgoingPacket => ({
@@ -95,6 +98,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
     });
     socket.on("ready", () => {
       restricted = false;
+      listening.add(address);
       socket.respond(announcement(TTL_S));
       ask(socket);
     });
@@ -102,6 +106,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   const close = (address: string) => {
     sockets.get(address)?.destroy();
     sockets.delete(address);
+    listening.delete(address);
   };
   const ask = (socket: MulticastDNS) => socket.query([{ name: SERVICE, type: "PTR" }]);
   const query = () => {
@@ -114,6 +119,7 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
   const checkInterfaces = () => {
     const present = new Set((options.addresses ?? lanInterfaceAddresses)());
     for (const address of sockets.keys()) if (!present.has(address)) close(address);
+    if (present.size === 0) restricted = false;
     for (const address of present) if (!sockets.has(address)) open(address);
   };
   const every = (ms: number, work: () => void) => timers.add(setInterval(work, ms));
@@ -128,7 +134,12 @@ export function createDiscovery(options: DiscoveryOptions): Discovery {
 
   return {
     instance,
-    state: () => (sockets.size > 0 ? "working" : restricted ? "restricted" : "no-interface"),
+    state() {
+      if (listening.size > 0) return "working";
+      // A socket that was refused is opened again and again: until one gets ready, nothing else holds.
+      if (restricted) return "restricted";
+      return sockets.size > 0 ? "working" : "no-interface";
+    },
     query,
     [Symbol.asyncDispose]: async () => {
       for (const timer of timers) clearTimeout(timer);

@@ -348,6 +348,8 @@ describeWithNats("a network without room", () => {
       await nats.start();
       await client.post(`${filesPath(space.id)}/${file.fileId}/retry`, undefined, 204);
       await untilState(a, space.id, file.fileId, "durable", 60_000);
+      const { attempts, lastErr } = await statusOf(a, space.id, file.fileId);
+      expect([attempts, lastErr]).toEqual([undefined, undefined]);
     },
     120_000,
   );

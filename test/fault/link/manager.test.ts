@@ -3,13 +3,12 @@ import { connect as dialTcp } from "node:net";
 import { connect as dialTls, type TLSSocket } from "node:tls";
 import createMdns from "multicast-dns";
 import { utf8ToBytes } from "../../../src/base/bytes.ts";
-import { type Log, silentLog } from "../../../src/base/log.ts";
+import { silentLog } from "../../../src/base/log.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { accountIdOf } from "../../../src/crypto/account-id.ts";
 import { createSigner } from "../../../src/crypto/sign.ts";
 import { createDeviceCertificate } from "../../../src/sync/lan/device-certificate.ts";
 import { createFrameReader, encodeFrame, FRAME, HANDSHAKE_BYTES_MAX } from "../../../src/sync/lan/framing.ts";
-import { startLinkManager } from "../../../src/sync/lan/link-manager.ts";
 import { dialPeer, listenForPeers } from "../../../src/sync/lan/link-socket.ts";
 import type { PeerLink } from "../../../src/sync/lan/peer-link.ts";
 import { meetServer } from "../../support/hostile/hostile-peer.ts";
@@ -352,27 +351,6 @@ describe("LAN link on loopback", () => {
     await expect(dialPeer(createDeviceCertificate(randomBytes(32)), "example.org", 80)).rejects.toThrow(
       "not on the LAN",
     );
-  });
-
-  test("[SYNC-1] a port that is taken is told in the state and the log, and stops nothing else", async () => {
-    const a = await join([sharedSpace]);
-    const logged: string[] = [];
-    const log: Log = { ...silentLog, warn: (message) => void logged.push(message), child: () => log };
-    const manager = keep(
-      await startLinkManager({
-        deviceSeed: randomBytes(32),
-        account: createSigner(randomBytes(32)),
-        log,
-        host: "127.0.0.1",
-        listenPort: a.manager.debug().port,
-        mdnsPort: mdnsPort(),
-        discoverOn: () => [],
-        port: { keys: () => a.keys, connected: () => {}, disconnected: () => {}, spacesChanged: () => {} },
-      }),
-    );
-    expect(manager.state()).toBe("notpossible");
-    expect(manager.debug()).toMatchObject({ listenerStarted: false, possibility: "notpossible", port: 0 });
-    expect(logged[0]).toContain("p2p.port");
   });
 
   test("[SYNC-4] the frames of a dishonest member end its link only", async () => {

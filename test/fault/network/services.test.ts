@@ -82,6 +82,23 @@ describeWithNats("inboxes, events, chunks and reads over a real nats-server", ()
     expect(other.got).toEqual([]);
   });
 
+  test("[SYNC-12] the last 4,096 messages wait in an inbox, however many come, and those of other inboxes as well", async () => {
+    const store = await online();
+    const [flooded, other] = [publicKeyOfSeed(randomBytes(32)), publicKeyOfSeed(randomBytes(32))];
+    await store.sendToInbox(other, utf8ToBytes("of another"));
+    const stranger = await connect({ servers: server.url });
+    keep({ [Symbol.asyncDispose]: () => stranger.close() });
+    for (let n = 0; n < 4_098; n++) stranger.publish(inboxSubject(flooded), `${n}`);
+    await stranger.flush();
+    // It is confirmed, and with it what came before.
+    await store.sendToInbox(flooded, utf8ToBytes("the last"));
+    const inboxes = [openInbox(store, flooded), openInbox(store, other)];
+    for (const { inbox } of inboxes) await inbox.round();
+    const [waiting, others] = inboxes.map(({ got }) => got) as [string[], string[]];
+    expect([waiting.length, waiting[0], waiting.at(-1)]).toEqual([4_096, "3", "the last"]);
+    expect(others).toEqual(["of another"]);
+  });
+
   test("[SYNC-12] an inbox message over the stream's limit is refused", async () => {
     const sender = await online();
     const message = new Uint8Array((64 << 10) + 1);

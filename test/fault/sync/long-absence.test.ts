@@ -42,7 +42,8 @@ async function addAndAccept(owner: Device, other: Device, spaceId: string): Prom
   await owner.server.client.post(`/v1/spaces/${spaceId}/acl/add`, { accounts }, 204);
   const path = "/v1/spaces?status=invite_pending";
   await until(async () => (await other.server.client.get<SpaceInfo[]>(path)).length === 1, "to be added", WAIT_MS);
-  await other.server.client.request("POST", `/v1/spaces/${spaceId}/invite/accept`);
+  const accepted = await other.server.client.request("POST", `/v1/spaces/${spaceId}/invite/accept`);
+  expect([200, 202]).toContain(accepted.status);
 }
 
 /** What happens while the others are away: changes under new keys, and a member that goes and comes. */
@@ -165,6 +166,8 @@ describeWithNats("a long absence, over a network", () => {
 
       await using proxy = await startTcpProxy(nats.port);
       proxy.delay(150);
+      // Once the space is known, with its content still to come, the line is so slow that it takes longer than a process needs to
+      // be shown; once that is seen, it may be over.
       let processes: JsonObject[] = [];
       const starting = { mnemonic: owner.mnemonic, network: `nats://127.0.0.1:${proxy.port}` };
       const seen: JsonObject[] = [];
@@ -173,6 +176,8 @@ describeWithNats("a long absence, over a network", () => {
         whileBooting: async (client) => {
           ({ processes } = await client.get<{ processes: JsonObject[] }>("/v1/processes"));
           seen.push(...processes.filter(({ kind }) => kind === "sync.restore"));
+          if (seen.length > 0) proxy.delay(0);
+          else if ((await client.get<SpaceInfo[]>("/v1/spaces")).length > 0) proxy.delay(500);
         },
       });
       expect(await countOn(device, collection)).toBe(800);

@@ -51,6 +51,10 @@ export function useLinkPeers() {
         deviceSeed?: Uint8Array;
         accountSeed?: Uint8Array;
         own?: Uint8Array;
+        /** Addresses of the interfaces that it has now. */
+        discoverOn?(): string[];
+        /** Another multicast port than that of the test. */
+        mdnsPort?: number;
         /** Called when its keys were asked for, with how often that was. */
         asked?(times: number): void;
       } = {},
@@ -70,8 +74,8 @@ export function useLinkPeers() {
           account,
           log,
           host: "127.0.0.1",
-          discoverOn: () => ["127.0.0.1"],
-          mdnsPort,
+          discoverOn: also.discoverOn ?? (() => ["127.0.0.1"]),
+          mdnsPort: also.mdnsPort ?? mdnsPort,
           nowMs: () => performance.now() + clock.aheadMs,
           port: {
             ownKeySeen: () => void ownKeys++,
