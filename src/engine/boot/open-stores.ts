@@ -4,8 +4,8 @@ import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import { createHistoryMemory, type HistoryMemory } from "../../change/history/memory.ts";
 import { createChangeChecker } from "../../change/intake/change-checker.ts";
-import type { RulesRegistry } from "../../change/ports.ts";
 import type { Account } from "../../crypto/account.ts";
+import { createDefinitionRegistry } from "../../domain/type/definition-registry.ts";
 import type { WritableDataset } from "../../domain/type/port.ts";
 import { createSchema, type Schema } from "../../domain/type/schema.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -90,13 +90,10 @@ export async function openStores(deps: {
           walCopying,
           onFailure: (err) => log.error("a commit failed", { err, spaceId }),
           onRepair: (what, facts) => repairs.note(spaceId, what, facts),
-          registry: (engine): RulesRegistry => {
-            const schema = createSchema({ engine, builtIns, endsWithItsRoot });
-            schemas.set(spaceId, schema);
-            return schema.registry;
-          },
+          registry: (store) => createDefinitionRegistry(store, builtIns, endsWithItsRoot),
         }),
       );
+      schemas.set(spaceId, createSchema({ engine: space.engine, registry: space.registry, builtIns }));
       space.engine.onCommit((batch) => events.emit("committed", space, batch));
       space.aclService.onChanged(() => events.emit("aclChanged", space));
       return space;
