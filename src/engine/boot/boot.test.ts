@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDir } from "../../../test/support/scratch.ts";
 import { until } from "../../../test/support/server/client.ts";
@@ -9,14 +9,19 @@ import { createWallet } from "../../crypto/wallet.ts";
 import { loadConfig } from "../config/config.ts";
 import { bootEngine } from "./boot.ts";
 
-test("[SRV-3] an engine is there before its boot pass has ended, says so, and answers meanwhile", async () => {
-  using root = scratchDir("svc-boot");
+/** What boots an account that was made a moment ago, and its directory. */
+async function freshAccount(root: string) {
   const wallet = await createWallet({ machineId: "m" });
-  const accountDir = join(root.path, wallet.accountId);
+  const accountDir = join(root, wallet.accountId);
   mkdirSync(accountDir);
   const env = { SVC_P2P_ENABLED: "false", SVC_INDEX_ENABLED: "false", SVC_RUNTIME_ENABLED: "false" };
-  const config = await loadConfig({ env, homeDir: root.path, flags: { "data-dir": root.path } });
-  const boot = () => bootEngine({ accountDir, wallet, config, log: silentLog, clock: systemClock });
+  const config = await loadConfig({ env, homeDir: root, flags: { "data-dir": root } });
+  return { accountDir, boot: () => bootEngine({ accountDir, wallet, config, log: silentLog, clock: systemClock }) };
+}
+
+test("[SRV-3] an engine is there before its boot pass has ended, says so, and answers meanwhile", async () => {
+  using root = scratchDir("svc-boot");
+  const { boot } = await freshAccount(root.path);
   for (const named of [[], ["kept"]]) {
     const engine = await boot();
     try {
@@ -28,4 +33,18 @@ test("[SRV-3] an engine is there before its boot pass has ended, says so, and an
       await engine.close();
     }
   }
+});
+
+test("a boot that fails closes every database that it opened", async () => {
+  using root = scratchDir("svc-boot");
+  const { accountDir, boot } = await freshAccount(root.path);
+  const inTheWay = join(accountDir, "files");
+  writeFileSync(inTheWay, "not a directory");
+  await expect(boot()).rejects.toThrow("EEXIST");
+  // The last that closes a database removes its log.
+  const open = readdirSync(join(accountDir, "sdk")).filter((name) => !name.endsWith(".db"));
+  expect(open).toEqual([]);
+
+  rmSync(inTheWay);
+  await (await boot()).close();
 });
