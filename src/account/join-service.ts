@@ -64,7 +64,7 @@ export type JoinService = ReturnType<typeof createJoinService>;
 
 export function createJoinService(deps: JoinServiceDeps) {
   const { tech, spaces, life, farewells, secrets, requests, log } = deps;
-  let closed = false;
+  let stopped = false;
 
   const statusOf = (spaceId: SpaceId): SpaceStatus | undefined => {
     const row = tech.spaceRow(spaceId);
@@ -84,11 +84,11 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   /** Beginning, moving and ending a join of a space never overlap. */
   const serial = createSerialWork<SpaceId>((spaceId, error) => {
-    if (!closed) log.warn("joining a space did not go on", { err: error, spaceId });
+    if (!stopped) log.warn("joining a space did not go on", { err: error, spaceId });
   });
   const inTurn = (spaceId: SpaceId, work: () => Promise<void>): Promise<void> =>
     serial.run(spaceId, async () => {
-      if (!closed) await work();
+      if (!stopped) await work();
     });
 
   /** Callers who wait for the first look that found nothing. */
@@ -179,7 +179,7 @@ export function createJoinService(deps: JoinServiceDeps) {
   /** The ACL log here does not know the token: it may be older than the token is. */
   const recheck = async (space: Space, token: InviteToken): Promise<void> => {
     await takeNewest(space, token);
-    if (closed || !isJoining(space.id)) return;
+    if (stopped || !isJoining(space.id)) return;
     if (space.role() !== "none") return life.activate(space.id);
     if (isLive(space, token)) return ask(space, token);
     // A peer's log may be older than the token, too; only a log that knew the token can say that it is over.
@@ -228,7 +228,7 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   /** Goes on with every join that waits; called when rows, tokens or logs have changed. */
   const resume = (spaceId: SpaceId): void => {
-    if (closed) return;
+    if (stopped) return;
     seeker.heard(spaceId);
     if (isAwaited(spaceId)) void seeker.seek(spaceId);
     else if (isJoining(spaceId)) advance(spaceId).catch(() => undefined); // logged where it happened
@@ -236,12 +236,13 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   const later = createDelays<SpaceId>(RECHECK_MS, (spaceId) => resume(spaceId));
 
-  const stop = tech.space.engine.onCommit((batch) => {
+  const unfollow = tech.space.engine.onCommit((batch) => {
     for (const { dataset, recordId } of batch.touched)
       if (dataset === SPACES_RULES.name || dataset === ACL_SECRETS_DATASET) resume(recordId as SpaceId);
   });
 
   return {
+    name: "joins",
     /**
      * Joins by an invite or guest token: 202 with the row, which says `joining` until the space is here. Throws
      * `invite.invalid` for what is no token and, as far as it can be told within a moment, one that is not live any more.
@@ -291,9 +292,9 @@ export function createJoinService(deps: JoinServiceDeps) {
     ended: resume,
     /** A space's log has moved. */
     rightsChanged: (space: Space): void => resume(space.id),
-    async close(): Promise<void> {
-      closed = true;
-      stop();
+    async stop(): Promise<void> {
+      stopped = true;
+      unfollow();
       seeker.close();
       later.clear();
       await serial.idle();

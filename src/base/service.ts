@@ -10,6 +10,14 @@ export interface Service {
   stop(): void | Promise<void>;
 }
 
+/** What is in use from when it is made until it is closed. `close` is called at most once. */
+export interface Closable {
+  close(): void | Promise<void>;
+}
+
+/** Closes a part. For `AsyncDisposableStack.adopt`, which closes what it was given in reverse order. */
+export const closePart = (part: Closable): void | Promise<void> => part.close();
+
 /** The background work of a process, started in the order it was added and stopped in reverse. */
 export interface Services {
   /** Returns the service it was given, so that it can be created and added in one expression. */

@@ -45,6 +45,6 @@ test("[SYNC-14] what is told while a new one is being written down settles nothi
   await news.change({ name: "new" });
   await until(() => Promise.resolve(told.at(-1) === "new"), "the new one to be told");
   await until(() => Promise.resolve(notes.size === 0), "nothing to be left");
-  await news.close();
+  await news.stop();
   expect(told.at(-1)).toBe("new");
 });

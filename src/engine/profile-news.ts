@@ -34,7 +34,7 @@ export function createProfileNews(deps: {
   let notifying: Promise<void> | undefined;
   let more = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let closed = false;
+  let stopped = false;
 
   const save = (): Promise<void> =>
     engine.write((tx) => {
@@ -54,7 +54,7 @@ export function createProfileNews(deps: {
     const before = unnotified.size;
     let failed = false;
     for (const spaceId of unnotified) {
-      if (closed) return;
+      if (stopped) return;
       const sent = generation;
       try {
         if ((await notifyOne(spaceId)) && sent === generation && changing === 0) unnotified.delete(spaceId);
@@ -69,13 +69,13 @@ export function createProfileNews(deps: {
     }
     if (unnotified.size !== before) await save();
     clearTimeout(timer);
-    if (failed && !closed) timer = setTimeout(notify, RETRY_MS);
+    if (failed && !stopped) timer = setTimeout(notify, RETRY_MS);
   };
 
   /** Notifies one space after the other; a change that comes meanwhile is sent afterwards. */
   const notify = (): void => {
     more = notifying !== undefined;
-    if (closed || more || unnotified.size === 0) return;
+    if (stopped || more || unnotified.size === 0) return;
     notifying = notifyAll()
       .catch((error: unknown) => log.error("notifying others of the profile failed", { err: error }))
       .finally(() => {
@@ -84,7 +84,7 @@ export function createProfileNews(deps: {
       });
   };
 
-  const stop = engine.onCommit(({ touched }) => {
+  const unfollow = engine.onCommit(({ touched }) => {
     const moved = touched.some(
       ({ dataset, recordId }) => dataset === SPACES_RULES.name && unnotified.has(recordId as SpaceId),
     );
@@ -92,6 +92,7 @@ export function createProfileNews(deps: {
   });
 
   return {
+    name: "profile",
     /** Changes the profile; members are notified in the background. */
     async change(profile: Profile): Promise<void> {
       changing++;
@@ -108,9 +109,9 @@ export function createProfileNews(deps: {
     },
     /** Continues what an earlier run began. */
     start: notify,
-    async close(): Promise<void> {
-      closed = true;
-      stop();
+    async stop(): Promise<void> {
+      stopped = true;
+      unfollow();
       clearTimeout(timer);
       await notifying;
     },

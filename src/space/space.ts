@@ -10,7 +10,7 @@ import { bytesToUtf8, equalBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
-import { inSlices } from "../base/slices.ts";
+import { atOnce, inSlices } from "../base/slices.ts";
 import type { ChangeChecker } from "../change/intake/change-checker.ts";
 import type { ParkQuota } from "../change/intake/set-aside.ts";
 import { KEPT_MENDED, TYPES_MENDED } from "../change/mending.ts";
@@ -82,13 +82,13 @@ export function writeGenesis(path: string, seed: SpaceGenesis): void {
   if (isNew) renameSync(place, path);
 }
 
-export interface OpenSpaceDeps {
+export interface OpenSpaceDeps<R extends RulesRegistry = RulesRegistry> {
   account: Account;
   clock: Clock;
   /** Whether its changes are listed for the history. Default true. */
   keepsHistory?: boolean;
-  /** Rules of the datasets; may read the space's own definitions. */
-  registry(engine: () => ChangeEngine): RulesRegistry;
+  /** Rules of the datasets; may read the space's own definitions in its store. */
+  registry(store: SpaceStore): R;
   checkpointEveryOps?: number;
   foldSliceMs?: number;
   /** Verifies large batches of changes of others on another thread. */
@@ -102,49 +102,49 @@ export interface OpenSpaceDeps {
   onRepair?: OnRepair | undefined;
 }
 
+/** A space, and the rules that it folds by. */
+type Opened<R> = Space & { readonly registry: R };
+
 /** Opens a space whose genesis is written. Throws when the file is damaged or is not a space of this account. */
-export function openSpace(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
-  const open = (): Space => {
-    const store = openSpaceStore(path, { copying: deps.walCopying });
-    try {
-      mendForOpening(store, deps);
-      return assemble(store, spaceId, deps);
-    } catch (error) {
-      store.close();
-      throw error;
-    }
-  };
+export const openSpace = <R extends RulesRegistry>(path: string, spaceId: SpaceId, deps: OpenSpaceDeps<R>): Opened<R> =>
+  atOnce(opening(path, spaceId, deps));
+
+/** Does the same in slices, so that other spaces go on while a long ACL log is judged. */
+export const openSpaceInSlices = <R extends RulesRegistry>(
+  path: string,
+  spaceId: SpaceId,
+  deps: OpenSpaceDeps<R>,
+): Promise<Opened<R>> => inSlices(opening(path, spaceId, deps));
+
+function* opening<R extends RulesRegistry>(
+  path: string,
+  spaceId: SpaceId,
+  deps: OpenSpaceDeps<R>,
+): Generator<void, Opened<R>> {
   try {
-    return open();
+    return yield* openingAsStored(path, spaceId, deps);
   } catch (error) {
     if (!(error instanceof MistypedValueError)) throw error;
     giveTypesAgain(path, deps);
-    return open();
+    return yield* openingAsStored(path, spaceId, deps);
   }
 }
 
-/**
- * The same; a long ACL log whose snapshot is gone or damaged is judged in slices first, so that other spaces go on meanwhile.
- */
-export async function openSpaceInSlices(path: string, spaceId: SpaceId, deps: OpenSpaceDeps): Promise<Space> {
-  const open = async (): Promise<Space> => {
-    const store = openSpaceStore(path, { copying: deps.walCopying });
-    try {
-      mendForOpening(store, deps);
-      const snapshot = await inSlices(judgingAclLog(store, headerOf(store, spaceId)));
-      if (snapshot) putSnapshot(store, snapshot);
-      return assemble(store, spaceId, deps);
-    } catch (error) {
-      store.close();
-      throw error;
-    }
-  };
+function* openingAsStored<R extends RulesRegistry>(
+  path: string,
+  spaceId: SpaceId,
+  deps: OpenSpaceDeps<R>,
+): Generator<void, Opened<R>> {
+  const store = openSpaceStore(path, { copying: deps.walCopying });
   try {
-    return await open();
+    mendForOpening(store, deps);
+    // A long ACL log whose snapshot is gone or damaged takes many steps.
+    const snapshot = yield* judgingAclLog(store, headerOf(store, spaceId));
+    if (snapshot) putSnapshot(store, snapshot);
+    return assemble(store, spaceId, deps);
   } catch (error) {
-    if (!(error instanceof MistypedValueError)) throw error;
-    giveTypesAgain(path, deps);
-    return await open();
+    store.close();
+    throw error;
   }
 }
 
@@ -172,16 +172,15 @@ function headerOf(store: SpaceStore, spaceId: SpaceId): SpaceHeader {
   throw new StoredFileError("damaged", `${store.path} is not the space ${spaceId}`);
 }
 
-function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Space {
+function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps<R>): Opened<R> {
   const header = headerOf(store, spaceId);
   const { account, clock } = deps;
   const acl = openAclLog(store, header, clock);
   bindWriter(store, account);
   if (header.kind === "onetoone") checkOneToOne(store.path, acl, header.pair, account);
   const keys = createKeyRing(spaceId, header, acl, store, account);
-  let engine: ChangeEngine | undefined;
-  const registry = deps.registry(() => engine!);
-  engine = createChangeEngine({
+  const registry = deps.registry(store);
+  const engine = createChangeEngine({
     spaceId,
     store,
     acl,
@@ -201,24 +200,24 @@ function assemble(store: SpaceStore, spaceId: SpaceId, deps: OpenSpaceDeps): Spa
     },
     onRepair: deps.onRepair,
   });
-  const opened = engine;
-  if (acl.isSnapshotDue()) keepAclSnapshot(opened, acl, deps);
+  if (acl.isSnapshotDue()) keepAclSnapshot(engine, acl, deps);
   const parts: ReplicaSource = {
     id: spaceId,
     acl,
-    aclService: createAclService({ spaceId, header, account, store, acl, keys, engine: opened, clock }),
+    aclService: createAclService({ spaceId, header, account, store, acl, keys, engine, clock }),
     keys,
-    engine: opened,
+    engine,
     accountKey: account.signer.publicKey,
     signer: account.signer,
     role: () => acl.permission(account.signer.publicKey),
   };
   return {
     ...parts,
+    registry,
     header,
     headerBytes: store.meta(HEADER_KEY)!,
     replica: openReplica(parts),
-    close: () => opened.close(),
+    close: () => engine.close(),
   };
 }
 

@@ -125,7 +125,7 @@ async function runDocument(seed: number): Promise<void> {
     throw error;
   } finally {
     for (const { engine, editor } of replicas) {
-      editor.stop();
+      editor.close();
       await engine.close();
     }
   }
@@ -162,7 +162,7 @@ describe("documents", () => {
     }
     await engine.rebuildProjection();
     expect(liveBlocks({ engine }, objectId).size).toBe(3_000);
-    editor.stop();
+    editor.close();
     await engine.close();
   });
 
@@ -210,7 +210,7 @@ describe("documents", () => {
       expect(again.updated.length).toBe(10_000);
       expect(editor.markdown(objectId) === content("gamma")).toBe(true);
       expect(liveBlocks({ engine }, objectId).size).toBe(10_000);
-      editor.stop();
+      editor.close();
       await engine.close();
     },
   );
@@ -252,7 +252,7 @@ describe("documents", () => {
       // One that stands at the top is a block of a type that nobody knows.
       await editor.patchBlock(objectId, lost, { "nav.parentId": "", "nav.pos": "zzz" }, []);
       expect(editor.markdown(objectId)).toContain("two\n\nlostdeeper");
-      editor.stop();
+      editor.close();
       await engine.close();
     },
   );
@@ -302,7 +302,7 @@ async function editOneBlockTwice(seed: number): Promise<void> {
     throw error;
   } finally {
     for (const { engine, editor } of [first, second]) {
-      editor.stop();
+      editor.close();
       await engine.close();
     }
   }
@@ -339,12 +339,12 @@ async function rewriteLongDocument(seed: number): Promise<void> {
     await engine.rebuildProjection();
     const again = openEditor(engine, rng);
     expect(again.markdown(objectId) === shown).toBe(true);
-    again.stop();
+    again.close();
   } catch (error) {
     console.error(`SEED=${seed} ROUNDS=1`);
     throw error;
   } finally {
-    editor.stop();
+    editor.close();
     await engine.close();
   }
 }

@@ -153,13 +153,13 @@ describe("definitions that come late, or do not count", () => {
     await withReplicas(["writer", "reader"], async ([writer, reader]) => {
       const at = await prepared([writer!, reader!], STAMPED);
       await write(writer!, at.objectId, "x");
-      const { engine, schema } = writer!.services;
+      const { engine, schema, registry } = writer!.services;
       const { definition } = await engine.write((tx) => schema.datasetForWrite("notes", tx)!);
       for (const [dataset, name] of [
         ["notes", "nonsense"],
         ["other", definition!],
       ] as const) {
-        const answer = schema.registry.rulesFor(dataset, name);
+        const answer = registry.rulesFor(dataset, name);
         if (!("rules" in answer)) throw new Error("it should fold, without effect");
         const ops: RecordOp[] = [{ type: "$set", path: "free", value: 2 }];
         const appended = await engine.write((tx) =>

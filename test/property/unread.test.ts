@@ -136,7 +136,7 @@ async function runHistory(seed: number): Promise<void> {
       requireWriter: () => {},
       attachType: () => {},
     });
-    return { account, engine, chat, stop: unread.stop };
+    return { account, engine, chat, stop: unread.close };
   };
   const devices = [
     device("a1", accounts[0]!, shared),

@@ -44,7 +44,7 @@ beforeEach(() => {
 });
 afterEach(async () => {
   for (const { bundles, engine } of [one, other]) {
-    bundles.stop();
+    bundles.close();
     await engine.close();
   }
   directory[Symbol.dispose]();

@@ -210,7 +210,7 @@ export function createBundleService(deps: BundleServiceDeps) {
       return childId;
     },
 
-    stop(): void {
+    close(): void {
       for (const timer of retries.values()) clearTimeout(timer);
       retries.clear();
     },

@@ -23,7 +23,7 @@ interface Device {
   readonly account: Account;
   readonly engine: ChangeEngine;
   readonly chat: ChatService;
-  stop(): void;
+  close(): void;
 }
 
 let directory: ScratchDir;
@@ -62,8 +62,8 @@ beforeEach(async () => {
   await meet();
 });
 afterEach(async () => {
-  for (const { stop, engine } of devices) {
-    stop();
+  for (const { close, engine } of devices) {
+    close();
     await engine.close();
   }
   directory[Symbol.dispose]();

@@ -167,7 +167,7 @@ export function createUnread(deps: UnreadDeps) {
       for (const flag of FLAGS) delta[flag] = Number(after[flag] === true) - Number(before[flag] === true);
       addToCounters(tx, object.idText, delta);
     },
-    stop,
+    close: stop,
   };
 
   /** The unread messages that the authors of some versions knew. */

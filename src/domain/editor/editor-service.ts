@@ -248,6 +248,6 @@ export function createEditorService(deps: EditorServiceDeps) {
       });
     },
 
-    stop: documents.stop,
+    close: documents.stop,
   };
 }

@@ -229,7 +229,7 @@ export function createMemberService(deps: MemberServiceDeps) {
       await dropDeadSecrets();
     },
 
-    stop(): void {
+    close(): void {
       stopRights();
       stopProfiles();
       listeners.clear();

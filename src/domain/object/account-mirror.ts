@@ -36,7 +36,7 @@ export function createAccountMirror(deps: {
     async mirrorAll(): Promise<void> {
       for (const objectId of values.objectsOf(engine.spaceId)) await mirror(objectId);
     },
-    stop,
+    close: stop,
   };
 }
 

@@ -1,7 +1,6 @@
 import type { AccountId } from "../../base/ids.ts";
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules, FieldScope } from "../../change/codec/dataset-rules.ts";
-import type { RulesRegistry } from "../../change/ports.ts";
 import type { WriteTx } from "../../change/space-engine.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import type { Refusal } from "../../protocol/refusals.ts";
@@ -33,7 +32,6 @@ export interface WritableDataset {
 
 /** What other features ask of a space's types, properties and dataset definitions. */
 export interface SchemaPort {
-  readonly registry: RulesRegistry;
   /**
    * The dataset of a name for local writes, built in or declared; a definition that lost its name to an older one goes
    * by its id. Writes the version's record first when the definition, as it is merged here, has none yet.

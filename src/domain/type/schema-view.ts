@@ -46,7 +46,7 @@ export interface SchemaView {
   touch(typeId: string): void;
 }
 
-export function createSchemaView(engine: () => ChangeEngine): SchemaView {
+export function createSchemaView(engine: ChangeEngine): SchemaView {
   const entries = new Map<string, TypeEntry>();
   /** Types to read anew before the next answer. */
   const stale = new Set<string>();
@@ -55,7 +55,7 @@ export function createSchemaView(engine: () => ChangeEngine): SchemaView {
 
   const load = () => {
     loaded = true;
-    const { store, onCommit } = engine();
+    const { store, onCommit } = engine;
     for (const row of store.schema.typeRows()) stale.add(row.id);
     onCommit((batch) => {
       for (const { dataset, object, recordId, before, doc } of batch.touched) {
@@ -72,13 +72,13 @@ export function createSchemaView(engine: () => ChangeEngine): SchemaView {
     const ids = [...stale];
     stale.clear();
     for (const id of ids) {
-      const entry = readType(engine(), id);
+      const entry = readType(engine, id);
       if (entry) entries.set(id, entry);
       else entries.delete(id);
     }
     index = undefined;
     // What was read inside a transaction may be rolled back with it, so it is read once more after the transaction.
-    if (engine().store.db.inTransaction)
+    if (engine.store.db.inTransaction)
       queueMicrotask(() => {
         for (const id of ids) stale.add(id);
         refresh();

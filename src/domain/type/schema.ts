@@ -1,5 +1,4 @@
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
-import type { RulesRegistry } from "../../change/ports.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { refusedAs, refusedPart, SvcError, svcError, validationFault } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
@@ -11,7 +10,7 @@ import { builtInProperties, isAttachable, isBuiltInType } from "./built-in-types
 import { definitionName } from "./declaration.ts";
 import type { Definition } from "./definition.ts";
 import { VERSIONS_DATASET } from "./definition-datasets.ts";
-import { createDefinitionRegistry } from "./definition-registry.ts";
+import type { DefinitionRegistry } from "./definition-registry.ts";
 import { VERSION_RULES } from "./definition-rules.ts";
 import type { SchemaPort, WritableDataset } from "./port.ts";
 import { checkPropertyValue, checkPropertyValues, propertyShape } from "./property-values.ts";
@@ -35,13 +34,12 @@ const EVERY_OBJECT_HAS = new Set(["svc", "nav"]);
 const CHAT_COUNTERS = new Set(["unreadCount", "unreadMentions", "unreadReactionsCount"]);
 
 export function createSchema(deps: {
-  engine: () => ChangeEngine;
+  engine: ChangeEngine;
+  /** The registry that the engine folds by. */
+  registry: DefinitionRegistry;
   builtIns: ReadonlyMap<string, WritableDataset>;
-  /** Types of derived objects that belong to another object and are deleted with it. */
-  endsWithItsRoot?: RulesRegistry["endsWithItsRoot"];
 }): Schema {
-  const { engine, builtIns } = deps;
-  const registry = createDefinitionRegistry(() => engine().store, builtIns, deps.endsWithItsRoot);
+  const { engine, registry, builtIns } = deps;
   const view = createSchemaView(engine);
 
   const properties = (typeId: string) => builtInProperties(typeId) ?? view.type(typeId)?.properties;
@@ -97,7 +95,7 @@ export function createSchema(deps: {
 
   const writable = (definition: Definition, tx: WriteTx): WritableDataset => {
     const { id, text } = definition.version();
-    if (engine().store.schema.declaration(id) === undefined) {
+    if (engine.store.schema.declaration(id) === undefined) {
       const records = [{ id, upsert: true, ops: [{ type: "$set" as const, path: "", value: { declaration: text } }] }];
       tx.append(tx.object(definition.typeId)!, { dataset: VERSIONS_DATASET, records }, VERSION_RULES);
     }
@@ -119,7 +117,6 @@ export function createSchema(deps: {
     view.definitionByName(dataset) ?? view.definitionById(dataset);
 
   return {
-    registry,
     view,
     properties,
     isBuiltInDataset: (name) => builtIns.has(name) || BUILT_IN_DATASET_NAMES.has(name),

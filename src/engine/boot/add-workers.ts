@@ -46,15 +46,15 @@ export interface Workers {
   firstRound(): Promise<void>;
 }
 
-/** Boot, the last phase: the background workers, in the order in which they start; they stop in reverse. */
+/** Boot, phase 4: the background workers, in the order in which they start; they stop in reverse. */
 export function addWorkers(workers: Services, options: BootOptions, parts: BootParts): Workers {
   const { accountDir, config, log, clock } = options;
   const { stores, opened, bus, sync, files, services, events } = parts;
   workers.add(openTransports(workers, options, parts));
   const firstRound = addSync(workers, sync);
-  workers.add({ name: "joins", start: services.joins.start, stop: services.joins.close });
+  workers.add(services.joins);
   workers.add(services.claims);
-  workers.add({ name: "profile", start: services.profileNews.start, stop: services.profileNews.close });
+  workers.add(services.profileNews);
   const { space } = services;
   const push = createPush({ config, accountDir, opened, workers, events, space, clock, log });
   const search = workers.add(openSearch(options, { stores, opened, bus, events }));

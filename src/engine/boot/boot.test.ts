@@ -1,5 +1,5 @@
 import { expect, spyOn, test } from "bun:test";
-import { mkdirSync, renameSync } from "node:fs";
+import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDir } from "../../../test/support/scratch.ts";
 import { until } from "../../../test/support/server/client.ts";
@@ -9,8 +9,8 @@ import { createWallet } from "../../crypto/wallet.ts";
 import { loadConfig } from "../config/config.ts";
 import { bootEngine } from "./boot.ts";
 
-/** Boots the engine of a new account as often as it is called, one after the other. */
-async function newAccount(root: string) {
+/** What boots an account that was made a moment ago, and its directory. */
+async function freshAccount(root: string) {
   const wallet = await createWallet({ machineId: "m" });
   const accountDir = join(root, wallet.accountId);
   mkdirSync(accountDir);
@@ -21,7 +21,7 @@ async function newAccount(root: string) {
 
 test("[SRV-3] an engine is there before its boot pass has ended, says so, and answers meanwhile", async () => {
   using root = scratchDir("svc-boot");
-  const { boot } = await newAccount(root.path);
+  const { boot } = await freshAccount(root.path);
   for (const named of [[], ["kept"]]) {
     const engine = await boot();
     try {
@@ -37,7 +37,7 @@ test("[SRV-3] an engine is there before its boot pass has ended, says so, and an
 
 test("[SPACE-6] a space that could not be made is tried again every half minute", async () => {
   using root = scratchDir("svc-boot");
-  const { accountDir, boot } = await newAccount(root.path);
+  const { accountDir, boot } = await freshAccount(root.path);
   using intervals = spyOn(globalThis, "setInterval");
   const engine = await boot();
   try {
@@ -54,4 +54,18 @@ test("[SPACE-6] a space that could not be made is tried again every half minute"
   } finally {
     await engine.close();
   }
+});
+
+test("a boot that fails closes every database that it opened", async () => {
+  using root = scratchDir("svc-boot");
+  const { accountDir, boot } = await freshAccount(root.path);
+  const inTheWay = join(accountDir, "files");
+  writeFileSync(inTheWay, "not a directory");
+  await expect(boot()).rejects.toThrow("EEXIST");
+  // The last that closes a database removes its log.
+  const open = readdirSync(join(accountDir, "sdk")).filter((name) => !name.endsWith(".db"));
+  expect(open).toEqual([]);
+
+  rmSync(inTheWay);
+  await (await boot()).close();
 });

@@ -11,59 +11,46 @@ import { createSpaceHolds } from "../../space/space-holds.ts";
 import type { Engine } from "../engine.ts";
 import { createLinkKeys, type LinkKeys } from "../link-keys.ts";
 import { addWorkers, type BootParts, type Workers } from "./add-workers.ts";
-import type { BootEngine, BootOptions } from "./boot-engine.ts";
+import type { BootEngine } from "./boot-engine.ts";
 import { type OpenAccount, openAccount } from "./open-account.ts";
 import { openBus } from "./open-bus.ts";
 import { openFiles } from "./open-files.ts";
 import { openServices } from "./open-services.ts";
-import { openStores, type Stores } from "./open-stores.ts";
+import { openStores } from "./open-stores.ts";
 import { openSync } from "./open-sync.ts";
 
 /**
- * Opens an account: first what is on the disk, then the account's own space, sync and the services that answer requests; then, in
- * the boot pass behind the listener, the workers. Each part is made from those before it, and they are closed in reverse order.
- * Rejects if a part fails, after closing those that were opened.
+ * Opens an account, in four phases: what is on the disk; the account's own space, and the bus; the services that answer requests,
+ * sync among them, since they wait for what it brings; and, in the boot pass behind the listener, the workers, of which the
+ * transports and the rounds of sync are the first. Each part is made from those before it. They are closed in reverse order,
+ * also if one fails to open; the promise then rejects.
  */
 export const bootEngine: BootEngine = async (options): Promise<Engine> => {
-  const { accountDir, log, clock } = options;
+  const { accountDir, log, clock, config } = options;
+  await using parts = new AsyncDisposableStack();
   const events = createSpaceEvents();
-  const stores = await openStores({ accountDir, events, clock, log });
-  try {
-    return await bootUpon(stores, events, options);
-  } catch (error) {
-    await stores.close();
-    throw error;
-  }
-};
-
-async function bootUpon(stores: Stores, events: SpaceEvents, options: BootOptions): Promise<Engine> {
-  const { log, clock } = options;
-  const account = accountOf(options.wallet);
   const holds = createSpaceHolds();
-  const workers = createServices(log);
   let bootstrapping = true;
   let closing = false;
   const isClosing = () => closing;
-  const opened = await openAccount({ account, stores, events, holds, clock, log });
+
+  const stores = await openStores({ parts, accountDir, events, clock, log });
+
+  const account = accountOf(options.wallet);
+  const opened = await openAccount({ parts, account, stores, events, holds, clock, log });
   const openHeld = heldSpacesOf(opened);
-  const bus = openBus({ opened, events, clock, log, open: openHeld });
+  const bus = openBus({ parts, opened, events, clock, log, open: openHeld });
   const linkKeys = followLinkKeys(opened, events);
+
   const sync = openSync(options, { opened, bus, events, holds });
-  const files = await openFiles(options, opened, bus, events, () => bootstrapping);
-  const services = openServices({
-    stores,
-    opened,
-    bus,
-    sync,
-    files,
-    events,
-    holds,
-    clock,
-    log,
-    hasNetwork: options.config["network.url"] !== undefined,
-  });
-  const parts: BootParts = { stores, opened, bus, linkKeys, sync, files, services, events, openHeld, isClosing };
-  const added = addWorkers(workers, options, parts);
+  const files = await openFiles(parts, options, opened, bus, events, () => bootstrapping);
+  const hasNetwork = config["network.url"] !== undefined;
+  const services = openServices({ parts, stores, opened, bus, sync, files, events, holds, clock, log, hasNetwork });
+
+  const workers = createServices(log);
+  parts.defer(workers.stopAll);
+  const booted: BootParts = { stores, opened, bus, linkKeys, sync, files, services, events, openHeld, isClosing };
+  const added = addWorkers(workers, options, booted);
 
   const bootPass = async (): Promise<void> => {
     await services.life.bootPass(isClosing);
@@ -76,17 +63,18 @@ async function bootUpon(stores: Stores, events: SpaceEvents, options: BootOption
     .finally(() => {
       bootstrapping = false;
     });
+  const open = parts.move();
   return {
-    ...engineOf(parts, added),
+    ...engineOf(booted, added),
     bootstrapping: () => bootstrapping,
     async close() {
       closing = true;
       await workers.stopAll();
       await pass;
-      await closeParts(parts);
+      await open.disposeAsync();
     },
   };
-}
+};
 
 /** Builds the engine as the routes see it, without its beginning and end. */
 function engineOf(
@@ -116,18 +104,6 @@ function engineOf(
     deviceCopied: sync.copy.state,
     unfinishedSpaces: services.life.unfinishedSpaces,
   };
-}
-
-/** Closes the parts in the reverse of the order in which they were opened; the workers must have stopped. */
-async function closeParts({ stores, opened, bus, files, services }: BootParts): Promise<void> {
-  bus.processes.close();
-  services.rights.close();
-  await services.inboxMessages.close();
-  services.closeListings();
-  await files.close();
-  await opened.spaces.close();
-  await opened.tech.space.close();
-  await stores.close();
 }
 
 function accountOf(wallet: Wallet): Account {

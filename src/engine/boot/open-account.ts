@@ -11,6 +11,7 @@ import { TECH_SPACE_NAME } from "../../account/tech-datasets.ts";
 import { createTechSpace, type TechSpace, techIndex } from "../../account/tech-space.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import { closePart } from "../../base/service.ts";
 import { PRODUCT_VERSION } from "../../base/version.ts";
 import type { Account } from "../../crypto/account.ts";
 import { createDeviceService, type DeviceService } from "../../domain/device/device-service.ts";
@@ -22,6 +23,7 @@ import { spaceDatasets, techDatasets } from "../built-in-datasets.ts";
 import type { Stores } from "./open-stores.ts";
 
 interface OpenAccountDeps {
+  parts: AsyncDisposableStack;
   account: Account;
   stores: Stores;
   events: SpaceEvents;
@@ -33,9 +35,9 @@ interface OpenAccountDeps {
 /** The account's own space and what is kept in it: devices, custody of secrets, rows of the account's spaces. */
 export type OpenAccount = Awaited<ReturnType<typeof openAccount>>;
 
-/** Boot, phase 2. */
-export async function openAccount({ account, stores, events, holds, clock, log }: OpenAccountDeps) {
-  const tech = await openTechSpace(account, stores);
+/** Boot, phase 2. What it opens is closed with `parts`. */
+export async function openAccount({ parts, account, stores, events, holds, clock, log }: OpenAccountDeps) {
+  const tech = await openTechSpace(parts, account, stores);
   const devices = createDeviceService({ tech, peerId: account.peerId, clock, version: PRODUCT_VERSION, hostname });
   await registerDevice(devices, account, log);
   const secrets = createAclSecrets(tech, account);
@@ -43,7 +45,7 @@ export async function openAccount({ account, stores, events, holds, clock, log }
   const geneses = createSpaceGeneses({ account, tech, roots });
   const farewells = createFarewells({ store: stores.account, clock });
   const builtIns = spaceDatasets();
-  const spaces = createSpaceRegistry({
+  const registry = createSpaceRegistry({
     account,
     clock,
     log,
@@ -57,6 +59,7 @@ export async function openAccount({ account, stores, events, holds, clock, log }
     holds,
     openSpace: (spaceId) => stores.openSpace(spaceId, { as: secrets.accountIn(spaceId), builtIns, keepsHistory: true }),
   });
+  const spaces = parts.adopt(registry, closePart);
   return {
     account,
     tech,
@@ -74,11 +77,16 @@ export async function openAccount({ account, stores, events, holds, clock, log }
   };
 }
 
-async function openTechSpace(account: Account, { paths, openSpace }: Stores): Promise<TechSpace> {
+async function openTechSpace(
+  parts: AsyncDisposableStack,
+  account: Account,
+  { paths, openSpace }: Stores,
+): Promise<TechSpace> {
   const genesis = derivedSpaceGenesis(account, TECH_SPACE_NAME);
   writeGenesis(paths.space(genesis.spaceId), genesis);
   paths.syncDirectory();
-  const space = await openSpace(genesis.spaceId, { as: account, builtIns: techDatasets(), keepsHistory: false });
+  const options = { as: account, builtIns: techDatasets(), keepsHistory: false };
+  const space = parts.adopt(await openSpace(genesis.spaceId, options), closePart);
   return createTechSpace(space, await techIndex(space));
 }
 

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
+import { closePart } from "../../base/service.ts";
 import { createEventHub } from "../../domain/event/event-hub.ts";
 import { createLongWorks } from "../../domain/process/long-work.ts";
 import { createProcessRegistry } from "../../domain/process/process-registry.ts";
@@ -13,8 +14,9 @@ import type { OpenAccount } from "./open-account.ts";
 /** Events between clients, devices and members, and the processes that they report. */
 export type Bus = ReturnType<typeof openBus>;
 
-/** Boot, phase 2. It needs the account's spaces, and all that works in the background uses it. */
+/** Boot, phase 2, closed with `parts`. It needs the account's spaces, and all that works in the background uses it. */
 export function openBus(deps: {
+  parts: AsyncDisposableStack;
   opened: OpenAccount;
   events: SpaceEvents;
   clock: Clock;
@@ -38,7 +40,8 @@ export function openBus(deps: {
     receive: (event) => void hub.receive(event),
   });
   hub.connect(relay);
-  const processes = createProcessRegistry({ accountId: account.id, bus: hub, clock });
+  const registry = createProcessRegistry({ accountId: account.id, bus: hub, clock });
+  const processes = deps.parts.adopt(registry, closePart);
 
   /** Events between members can be opened only with a read key, so this is tried again whenever the ACL log has changed. */
   const listenIn = (space: Space): void => {

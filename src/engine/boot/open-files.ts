@@ -1,3 +1,4 @@
+import { closePart } from "../../base/service.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import { type AccountFiles, createAccountFiles } from "../account-files.ts";
 import type { BootOptions } from "./boot-engine.ts";
@@ -5,16 +6,18 @@ import type { OpenAccount } from "./open-account.ts";
 import type { Bus } from "./open-bus.ts";
 
 /**
- * Boot, phase 3: opens the contents of files, which are dropped with their space. `isSettling` is true while the boot pass runs.
+ * Boot, phase 3, closed with `parts`: opens the contents of files, which are dropped with their space. `isSettling` is true
+ * while the boot pass runs.
  */
 export async function openFiles(
+  parts: AsyncDisposableStack,
   { accountDir, config, clock, log, isBusy = () => false }: BootOptions,
   { spaces }: OpenAccount,
   { startLongWork }: Bus,
   events: SpaceEvents,
   isSettling: () => boolean,
 ): Promise<AccountFiles> {
-  const files = await createAccountFiles({
+  const opened = await createAccountFiles({
     accountDir,
     clock,
     log,
@@ -29,6 +32,7 @@ export async function openFiles(
     isBusy,
     use: (spaceId, run) => spaces.use(spaces.requireActive(spaceId), run),
   });
+  const files = parts.adopt(opened, closePart);
   events.on("closed", files.closed);
   events.on("ended", files.ended);
   return files;

@@ -11,6 +11,7 @@ import { equalBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { AccountId, SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
+import { closePart } from "../../base/service.ts";
 import { parseAccountId } from "../../crypto/account-id.ts";
 import { createLiveQueries } from "../../domain/live/live-queries.ts";
 import { createRecordQueries } from "../../domain/record/record-query.ts";
@@ -39,6 +40,7 @@ const REACH_MS = 3_000;
 const REACH_STEP_MS = 20;
 
 interface OpenServicesDeps {
+  parts: AsyncDisposableStack;
   stores: Stores;
   opened: OpenAccount;
   bus: Bus;
@@ -53,9 +55,9 @@ interface OpenServicesDeps {
 
 export type OpenServices = ReturnType<typeof openServices>;
 
-/** Boot, phase 4: opens the services that answer requests, on spaces that sync keeps up to date. */
+/** Boot, phase 3, closed with `parts`: opens the services that answer requests, on spaces that sync keeps up to date. */
 export function openServices(deps: OpenServicesDeps) {
-  const { stores, opened, sync, events, clock, log } = deps;
+  const { parts, stores, opened, sync, events, clock, log } = deps;
   const { account, tech, secrets, farewells, geneses, spaces } = opened;
   const changeAcl = (space: Space, build: AclBuild, options?: ComposeOptions) =>
     sync.changeAcl(space.replica, build, options);
@@ -84,13 +86,9 @@ export function openServices(deps: OpenServicesDeps) {
     changeAcl,
     isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
   });
-  const inboxMessages = createInboxMessages({
-    account,
-    tech: tech.space.replica,
-    box: inboxBoxOf(tech.space.engine),
-    clock,
-    log,
-  });
+  const box = inboxBoxOf(tech.space.engine);
+  const inbox = createInboxMessages({ account, tech: tech.space.replica, box, clock, log });
+  const inboxMessages = parts.adopt(inbox, closePart);
   const messages = createInvitationMessages({ inboxMessages, profile });
   const isKnown = (identity: string): boolean => stores.account.spacesOf(identity).length > 0;
   const directAdds = createDirectAddService({ tech, spaces, secrets, isKnown });
@@ -141,7 +139,8 @@ export function openServices(deps: OpenServicesDeps) {
     roundSoon: sync.roundSoon,
   });
   takeInvitationMessages({ inboxMessages, claims, oneToOne, desk, joins, hints: opened.hints });
-  const rights = createRightsFollower({ identities: opened.identities, changeAcl, isOver: farewells.has, log });
+  const { identities } = opened;
+  const rights = parts.adopt(createRightsFollower({ identities, changeAcl, isOver: farewells.has, log }), closePart);
   const followRights = (space: Space): void => {
     if (space.id === tech.space.id) return;
     joins.rightsChanged(space);
@@ -177,7 +176,6 @@ export function openServices(deps: OpenServicesDeps) {
     claims,
     oneToOne,
     joins,
-    rights,
     profileNews,
     space,
     ...openListings(deps),
@@ -185,23 +183,19 @@ export function openServices(deps: OpenServicesDeps) {
 }
 
 /** Opens reads and live windows over the account's own collections. */
-function openListings({ stores, opened, clock, log }: OpenServicesDeps) {
+function openListings({ parts, stores, opened, clock, log }: OpenServicesDeps) {
   const { tech, techSchema } = opened;
   const { engine } = tech.space;
   const { readers } = stores;
-  const listing = createSpacesListing({ tech, store: stores.account, clock });
-  const techLive = createLiveQueries({ engine, readers, log, declaredKind: techSchema.declaredKind });
-  const spacesLive = createLiveQueries({ ...listing, log, declaredKind: techSchema.declaredKind });
+  const { declaredKind } = techSchema;
+  const listing = parts.adopt(createSpacesListing({ tech, store: stores.account, clock }), closePart);
+  const spacesLive = parts.adopt(createLiveQueries({ ...listing, log, declaredKind }), closePart);
+  const techLive = parts.adopt(createLiveQueries({ engine, readers, log, declaredKind }), closePart);
   return {
     techLive,
     spacesLive,
     spacesQueries: createRecordQueries({ ...listing, schema: techSchema, log }),
     techQueries: createRecordQueries({ engine, schema: techSchema, readers, log }),
-    closeListings() {
-      techLive.close();
-      spacesLive.close();
-      listing.close();
-    },
   };
 }
 

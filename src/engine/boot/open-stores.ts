@@ -2,10 +2,11 @@ import { type SpacePaths, spacePaths } from "../../account/space-files.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
+import { closePart } from "../../base/service.ts";
 import { createHistoryMemory, type HistoryMemory } from "../../change/history/memory.ts";
 import { createChangeChecker } from "../../change/intake/change-checker.ts";
-import type { RulesRegistry } from "../../change/ports.ts";
 import type { Account } from "../../crypto/account.ts";
+import { createDefinitionRegistry } from "../../domain/type/definition-registry.ts";
 import type { WritableDataset } from "../../domain/type/port.ts";
 import { createSchema, type Schema } from "../../domain/type/schema.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -29,7 +30,6 @@ export interface Stores {
   schemaOf(spaceId: SpaceId): Schema;
   /** Waits while another program has the space's database locked. */
   openSpace(spaceId: SpaceId, options: OpenSpaceOptions): Promise<Space>;
-  close(): Promise<void>;
 }
 
 interface OpenSpaceOptions {
@@ -39,16 +39,17 @@ interface OpenSpaceOptions {
   keepsHistory: boolean;
 }
 
-/** Boot, phase 1. */
+/** Boot, phase 1. What it opens is closed with `parts`. */
 export async function openStores(deps: {
+  parts: AsyncDisposableStack;
   accountDir: string;
   events: SpaceEvents;
   clock: Clock;
   log: Log;
 }): Promise<Stores> {
-  const { events, clock, log } = deps;
+  const { parts, events, clock, log } = deps;
   const paths = spacePaths(deps.accountDir);
-  const account = await openingPatiently(() =>
+  const opened = await openingPatiently(() =>
     openAccountStore(paths.account, {
       onFault: (err) => log.warn("what this device keeps of an account was not brought in step", { err }),
       onRepair: (tables) =>
@@ -56,12 +57,13 @@ export async function openStores(deps: {
       pending: { kept: LIMITS.keptRequests, shown: LIMITS.pendingSpaces },
     }),
   );
-  const readers = createReaderPool();
-  const repairs = createRepairLog({ account, clock, log });
-  const checker = createChangeChecker((err) =>
-    log.warn("a thread that verifies changes was lost; they are verified without it for a while", { err }),
-  );
-  const checkpointer = createWalCheckpointer();
+  const account = parts.adopt(opened, closePart);
+  const readers = parts.adopt(createReaderPool(), closePart);
+  const repairs = parts.adopt(createRepairLog({ account, clock, log }), closePart);
+  const warnOfLost = (err: unknown) =>
+    log.warn("a thread that verifies changes was lost; they are verified without it for a while", { err });
+  const checker = parts.adopt(createChangeChecker(warnOfLost), closePart);
+  const checkpointer = parts.adopt(createWalCheckpointer(), closePart);
   const walCopying = {
     checkpointer,
     onFault: (err: unknown) => log.warn("a checkpoint failed, it is tried again", { err }),
@@ -90,23 +92,13 @@ export async function openStores(deps: {
           walCopying,
           onFailure: (err) => log.error("a commit failed", { err, spaceId }),
           onRepair: (what, facts) => repairs.note(spaceId, what, facts),
-          registry: (engine): RulesRegistry => {
-            const schema = createSchema({ engine, builtIns, endsWithItsRoot });
-            schemas.set(spaceId, schema);
-            return schema.registry;
-          },
+          registry: (store) => createDefinitionRegistry(store, builtIns, endsWithItsRoot),
         }),
       );
+      schemas.set(spaceId, createSchema({ engine: space.engine, registry: space.registry, builtIns }));
       space.engine.onCommit((batch) => events.emit("committed", space, batch));
       space.aclService.onChanged(() => events.emit("aclChanged", space));
       return space;
-    },
-    async close() {
-      readers.close();
-      checker.close();
-      checkpointer.close();
-      repairs.close();
-      await account.close();
     },
   };
 }

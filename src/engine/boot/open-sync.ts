@@ -7,7 +7,7 @@ import type { BootOptions } from "./boot-engine.ts";
 import type { OpenAccount } from "./open-account.ts";
 import type { Bus } from "./open-bus.ts";
 
-/** Boot, phase 3: sync is notified of every commit. */
+/** Boot, phase 3: sync, which is notified of every commit. Its rounds begin with the workers, and so do its transports. */
 export function openSync(
   { config, clock, log }: BootOptions,
   parts: { opened: OpenAccount; bus: Bus; events: SpaceEvents; holds: SpaceHolds },

@@ -6,6 +6,7 @@ import type { MemberMetadata } from "../../acl/record/epoch.ts";
 import { equalBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
+import { closePart } from "../../base/service.ts";
 import { createHistory, type History } from "../../change/history/history.ts";
 import type { HistoryMemory } from "../../change/history/memory.ts";
 import type { Account } from "../../crypto/account.ts";
@@ -100,19 +101,16 @@ export function createSpaceServices(deps: {
   };
   const onBackgroundError = (error: unknown) =>
     deps.log.error("work behind a request failed", { err: error, spaceId: space.id });
-  const mirror = createAccountMirror({ engine, values: deps.accountValues, onBackgroundError });
+  const parts = new AsyncDisposableStack();
+  const { contents, fileContents } = deps;
+  parts.adopt(fileContents, closePart);
+  const mirror = parts.adopt(createAccountMirror({ engine, values: deps.accountValues, onBackgroundError }), closePart);
   mirror.mirrorAll().catch(onBackgroundError);
-  const members = createMemberService({
-    space,
-    account,
-    secrets: deps.secrets,
-    changeAcl: deps.changeAcl,
-    announce: deps.announce,
-    refuse: deps.refuse,
-    profile: deps.profile,
-  });
-  const history = createHistory({ engine, requireReader, memory: deps.historyMemory });
-  const unread = createUnread({ engine, accountId: account.id, frontiers: deps.frontiers, onBackgroundError });
+  const { secrets, changeAcl, announce, refuse, profile, frontiers } = deps;
+  const roster = createMemberService({ space, account, secrets, changeAcl, announce, refuse, profile });
+  const members = parts.adopt(roster, closePart);
+  const history = parts.adopt(createHistory({ engine, requireReader, memory: deps.historyMemory }), closePart);
+  const unread = parts.adopt(createUnread({ engine, accountId: account.id, frontiers, onBackgroundError }), closePart);
   const records = createRecordService({
     engine,
     schema,
@@ -131,7 +129,7 @@ export function createSpaceServices(deps: {
     },
     childrenOf: (root) => [...bundleChildren(engine, root), ...filesObjectIn(engine, root.idText)],
   });
-  const bundles = createBundleService({
+  const installs = createBundleService({
     engine,
     objects,
     clock,
@@ -140,12 +138,18 @@ export function createSpaceServices(deps: {
     requireWriter,
     onBackgroundError,
   });
-  const { contents, fileContents } = deps;
+  const bundles = parts.adopt(installs, closePart);
   const files = createFileService({ space, contents, own: fileContents, requireWriter });
-  const editor = createEditorService({ engine, requireWriter, attachType: objects.attachType, random: Math.random });
-  const live = createLiveQueries({ engine, readers: deps.readers, log: deps.log, declaredKind: schema.declaredKind });
+  const { attachType } = objects;
+  const editor = parts.adopt(
+    createEditorService({ engine, requireWriter, attachType, random: Math.random }),
+    closePart,
+  );
   const { startLongWork, readers, log } = deps;
-  const indexes = createIndexBuilder({ engine, readers, startLongWork, log: log.child({ spaceId: space.id }) });
+  const { declaredKind } = schema;
+  const live = parts.adopt(createLiveQueries({ engine, readers, log, declaredKind }), closePart);
+  const builder = createIndexBuilder({ engine, readers, startLongWork, log: log.child({ spaceId: space.id }) });
+  const indexes = parts.adopt(builder, closePart);
   const advisor = createIndexAdvisor({ engine, builder: indexes, clock, isDeclared: schema.isDeclared });
   indexes.resume();
   return {
@@ -161,7 +165,7 @@ export function createSpaceServices(deps: {
     properties: createPropertyService({ engine, schema, requireWriter }),
     datasets: createDatasetService({ engine, schema, requireWriter }),
     objects,
-    chat: createChatService({ engine, accountId: account.id, unread, requireWriter, attachType: objects.attachType }),
+    chat: createChatService({ engine, accountId: account.id, unread, requireWriter, attachType }),
     records,
     queries: createRecordQueries({ engine, schema, readers, log, advisor }),
     aggregates: createRecordAggregates({ engine, schema, readers, log, advisor }),
@@ -174,16 +178,6 @@ export function createSpaceServices(deps: {
     files,
     fileContents,
     busy: () => files.busy() || live.size > 0 || members.watched() || history.busy() || indexes.busy(),
-    close: async () => {
-      members.stop();
-      history.close();
-      live.close();
-      mirror.stop();
-      unread.stop();
-      bundles.stop();
-      editor.stop();
-      fileContents.close();
-      await indexes.close();
-    },
+    close: () => parts.disposeAsync(),
   };
 }

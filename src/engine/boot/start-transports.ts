@@ -55,7 +55,7 @@ const COMPARE_AGAIN_MS = 150;
 /** How long the boot pass waits for the network, or for another device on the LAN, before it goes on without it. */
 const CONNECT_WAIT_MS = 3_000;
 
-/** Connects sync with the LAN and the network, as configured. Nothing else needs either of them. */
+/** Boot, phase 4, the first of the workers. Connects sync with the LAN and the network, as configured. Nothing else needs either of them. */
 export function createTransportsService(deps: TransportsDeps): Service {
   const { config } = deps;
   let lan: Lan | undefined;

@@ -70,7 +70,7 @@ export function openEngine(
   const key = { id: keyIdOf(seed.readKey), key: seed.readKey };
   return createChangeEngine({
     spaceId: seed.spaceId,
-    store: openSpaceStore(join(dir, `${name}.db`)),
+    store: more.store ?? openSpaceStore(join(dir, `${name}.db`)),
     acl: {
       head: () => ({ id: seed.aclRoot, pos: 0, clock: 0 }),
       at: (id) => (Buffer.compare(id, seed.aclRoot) === 0 ? { pos: 0, clock: 0 } : undefined),

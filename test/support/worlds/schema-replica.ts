@@ -2,17 +2,19 @@
  * Replicas of one space with types, datasets and records: the change engine with the services over it, each in a
  * database file of its own, several accounts that may all write. Changes travel as bytes.
  */
-import type { ChangeEngine } from "../../../src/change/space-engine.ts";
+import { join } from "node:path";
 import { accountIdOf } from "../../../src/crypto/account-id.ts";
 import { createSigner, type Signer } from "../../../src/crypto/sign.ts";
 import { createObjectService } from "../../../src/domain/object/object-service.ts";
 import { createRecordService } from "../../../src/domain/record/record-service.ts";
 import { createUpsertService } from "../../../src/domain/record/upsert-service.ts";
 import { createDatasetService } from "../../../src/domain/type/dataset-service.ts";
+import { createDefinitionRegistry } from "../../../src/domain/type/definition-registry.ts";
 import { createPropertyService } from "../../../src/domain/type/property-service.ts";
-import { createSchema, type Schema } from "../../../src/domain/type/schema.ts";
+import { createSchema } from "../../../src/domain/type/schema.ts";
 import { createTypeService } from "../../../src/domain/type/type-service.ts";
 import { spaceDatasets } from "../../../src/engine/built-in-datasets.ts";
+import { openSpaceStore } from "../../../src/store/space-store.ts";
 import { COMMON_SEED, changesOf, openEngine, type Rights } from "./open-engine.ts";
 
 export function createAuthor(seed: number): Signer {
@@ -35,20 +37,12 @@ export function openSchemaReplica(options: {
   };
 
   const assemble = () => {
-    const schema: Schema = createSchema({ engine: () => engine, builtIns: spaceDatasets() });
-    const engine: ChangeEngine = openEngine(
-      options.dir,
-      options.name,
-      COMMON_SEED,
-      { signer: author },
-      [],
-      options.now,
-      {
-        registry: schema.registry,
-        rights,
-        onFailure,
-      },
-    );
+    const store = openSpaceStore(join(options.dir, `${options.name}.db`));
+    const builtIns = spaceDatasets();
+    const registry = createDefinitionRegistry(store, builtIns);
+    const more = { store, registry, rights, onFailure };
+    const engine = openEngine(options.dir, options.name, COMMON_SEED, { signer: author }, [], options.now, more);
+    const schema = createSchema({ engine, registry, builtIns });
     const requireWriter = () => {};
     const accountId = accountIdOf(author.publicKey);
     const records = createRecordService({ engine, schema, accountId, requireWriter, followLocal: () => {} });
@@ -62,6 +56,7 @@ export function openSchemaReplica(options: {
     });
     return {
       engine,
+      registry,
       schema,
       records,
       objects,
