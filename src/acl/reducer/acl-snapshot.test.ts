@@ -14,9 +14,9 @@ import { applyAclRecord } from "./reducer.ts";
 const SNAPSHOT = "acl-snapshot";
 
 /** A space's database with this log. */
-function storeOf(dir: string, { seed, records }: AclWorld): SpaceStore {
+function storeOf(dir: string, { genesis, records }: AclWorld): SpaceStore {
   const path = `${dir}/space.db`;
-  writeGenesis(path, seed);
+  writeGenesis(path, genesis);
   const store = openSpaceStore(path);
   for (const [pos, { id, bytes }] of records.entries()) if (pos > 0) store.addAclRecord(pos, id, bytes);
   return store;
