@@ -213,7 +213,7 @@ export function createIngest(deps: IngestDeps) {
     change.sealed ? bytes : (parked.get(change.id)?.bytes ?? bytes);
 
   const noteDecisive = ({ id, header }: Change): void => {
-    if (acl.decidesCut?.({ author: header.author, writer: header.writer, seq: header.seq, id }))
+    if (acl.decidesCutOff?.({ author: header.author, writer: header.writer, seq: header.seq, id }))
       deps.batch.judgeAnew(header.author);
   };
 

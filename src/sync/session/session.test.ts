@@ -128,7 +128,7 @@ describe("sessions", () => {
     ] as const) {
       const remote = measured(remoteOf(from, account));
       const { state, fetched } = await pullAll(remote, into);
-      expect(fetched).toMatchObject({ missing: false, cut: false });
+      expect(fetched).toMatchObject({ missing: false, brokenOff: false });
       expect(into.engine.store.parked.usage().count).toBe(0);
       expect(coversAll(from, state.vector)).toBe(true);
       expect(remote.largest()).toBeLessThan(CHANNEL_LIMITS.messageBytes / 2);
