@@ -11,8 +11,8 @@ import { checkIndex } from "../store/search/index-check.ts";
 import { removeIndexFiles } from "../store/search/index-store.ts";
 import { SourceDamagedError } from "../store/search/space-source.ts";
 import { type ChildAnswer, failureOf, sendToParent } from "./child-process.ts";
-import { cutText } from "./index-cut.ts";
 import type { IndexAnswer, IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
+import { indexTokens } from "./index-tokens.ts";
 import type { SearchConfig } from "./search-config.ts";
 import { openSpaceIndex, type SpaceIndex } from "./space-index.ts";
 
@@ -310,7 +310,7 @@ function mending<T>(place: IndexPlace, work: () => T): T {
 /** Checks a whole index while other work goes on, and makes it anew if it is damaged. Returns whether it was. */
 async function check({ place }: IndexRequest): Promise<boolean> {
   if (!existsSync(place.index)) return false;
-  const begun = checkIndex(place.index, cutText);
+  const begun = checkIndex(place.index, indexTokens);
   try {
     // Each step is short, and waiting requests go first.
     for (; !closed && !begun.next().done; ) await new Promise((turn) => setTimeout(turn, CHECK_REST_MS));
