@@ -56,7 +56,7 @@ let current: Task | undefined;
 let running = false;
 let closed = false;
 
-const tell = (report: IndexReport | ChildAnswer): void => sendToParent(report);
+const send = (report: IndexReport | ChildAnswer): void => sendToParent(report);
 
 function indexAt(place: IndexPlace): OpenIndex {
   const known = open.get(place.spaceId);
@@ -69,7 +69,7 @@ function indexAt(place: IndexPlace): OpenIndex {
   makeRoom();
   const index = openSpaceIndex(place);
   if (index.reason !== undefined && index.reason !== "new")
-    tell({
+    send({
       kind: "log",
       level: "warn",
       message: "the search index is made anew",
@@ -104,7 +104,7 @@ function closeIndex(spaceId: string, one: OpenIndex): void {
 
 function reportFault(place: IndexPlace, error: unknown): void {
   if (mendDamage(place, error)) return;
-  tell({
+  send({
     kind: "log",
     level: "warn",
     message: "an index could not be put in order",
@@ -123,7 +123,7 @@ function mendDamage(place: IndexPlace, error: unknown): boolean {
     // Closing a damaged index may fail; its files are removed either way.
   }
   removeIndexFiles(place.index);
-  tell({
+  send({
     kind: "log",
     level: "warn",
     message: "the search index is damaged: it is made anew",
@@ -189,7 +189,7 @@ function step(task: Task): boolean {
   } catch (error) {
     if (!mendDamage(place, error)) {
       if (!existsSync(place.source)) return false;
-      tell({
+      send({
         kind: "log",
         level: "error",
         message: "indexing failed; it is tried again",
@@ -207,9 +207,9 @@ function report(index: SpaceIndex, task: Task, over: boolean): void {
   task.reportedAt = performance.now();
   const { spaceId } = index.place;
   const { left } = index.state();
-  tell({ kind: "followed", spaceId, cursor: index.cursor() });
+  send({ kind: "followed", spaceId, cursor: index.cursor() });
   const total = Math.max(task.begunWith ?? 0, left);
-  tell({ kind: "progress", spaceId, done: total - left, total, over, lacksVectors: index.lacksVectors() });
+  send({ kind: "progress", spaceId, done: total - left, total, over, lacksVectors: index.lacksVectors() });
 }
 
 /** Closes the files of idle indexes, and removes deleted content from the files of the others. */
@@ -288,7 +288,7 @@ async function search(request: SearchRequest): Promise<IndexAnswer> {
     const { index } = touched(place);
     if (side) index.vectors(side);
   });
-  tell({ kind: "searching", spaceId: place.spaceId });
+  send({ kind: "searching", spaceId: place.spaceId });
   await aTurn();
   return mending(place, () => {
     const answered = touched(place).index.search(request.query, side, request.config);
