@@ -5,14 +5,14 @@ import type { OpenAccount } from "./open-account.ts";
 import type { Bus } from "./open-bus.ts";
 
 /**
- * Boot, phase 3: opens the contents of files, which are dropped with their space. `isSettling` is true while the boot pass runs.
+ * Boot, phase 3: opens the contents of files, which are dropped with their space. `isBootstrapping` is true while the boot pass runs.
  */
 export async function openFiles(
   { accountDir, config, clock, log, isBusy = () => false }: BootOptions,
   { spaces }: OpenAccount,
   { startLongWork }: Bus,
   events: SpaceEvents,
-  isSettling: () => boolean,
+  isBootstrapping: () => boolean,
 ): Promise<AccountFiles> {
   const files = await createAccountFiles({
     accountDir,
@@ -25,7 +25,7 @@ export async function openFiles(
     activeIds: spaces.activeIds,
     isActive: spaces.isActive,
     isOver: (spaceId) => spaces.rowOf(spaceId)?.["status"] === "deleted",
-    isSettling,
+    isBootstrapping,
     isBusy,
     use: (spaceId, run) => spaces.use(spaces.requireActive(spaceId), run),
   });
