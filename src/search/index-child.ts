@@ -11,7 +11,7 @@ import { checkIndex } from "../store/search/index-check.ts";
 import { removeIndexFiles } from "../store/search/index-store.ts";
 import { SourceDamagedError } from "../store/search/space-source.ts";
 import { type ChildAnswer, failureOf, sendToParent } from "./child-process.ts";
-import type { IndexAnswer, IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
+import type { IndexAnswer, IndexFiles, IndexReport, IndexRequest } from "./index-protocol.ts";
 import { indexTokens } from "./index-tokens.ts";
 import type { SearchConfig } from "./search-config.ts";
 import { openSpaceIndex, type SpaceIndex } from "./space-index.ts";
@@ -39,7 +39,7 @@ interface OpenIndex {
 
 /** An index that has to be brought in step with its space. */
 interface Task {
-  readonly place: IndexPlace;
+  readonly place: IndexFiles;
   /** What is to be indexed, where the request changed it. */
   config: SearchConfig | undefined;
   /** How many entries and rows were left when this stretch of work began. */
@@ -58,7 +58,7 @@ let closed = false;
 
 const send = (report: IndexReport | ChildAnswer): void => sendToParent(report);
 
-function indexAt(place: IndexPlace): OpenIndex {
+function indexAt(place: IndexFiles): OpenIndex {
   const known = open.get(place.spaceId);
   if (known) {
     known.usedAt = performance.now();
@@ -102,7 +102,7 @@ function closeIndex(spaceId: string, one: OpenIndex): void {
   }
 }
 
-function reportFault(place: IndexPlace, error: unknown): void {
+function reportFault(place: IndexFiles, error: unknown): void {
   if (mendDamage(place, error)) return;
   send({
     kind: "log",
@@ -113,7 +113,7 @@ function reportFault(place: IndexPlace, error: unknown): void {
 }
 
 /** Removes damaged files; they are made anew when they are next asked for. Nothing else removes an index because of an error. */
-function mendDamage(place: IndexPlace, error: unknown): boolean {
+function mendDamage(place: IndexFiles, error: unknown): boolean {
   if (error instanceof SourceDamagedError || !isDamage(error)) return false;
   const one = open.get(place.spaceId);
   open.delete(place.spaceId);
@@ -160,7 +160,7 @@ async function work(): Promise<void> {
 const aTurn = (): Promise<void> => new Promise((turn) => setImmediate(turn));
 
 /** Puts an index into the queue; one that is already there keeps its place. */
-function enqueue(place: IndexPlace, config: SearchConfig | undefined, begun?: Task): void {
+function enqueue(place: IndexFiles, config: SearchConfig | undefined, begun?: Task): void {
   if (closed) return;
   const waiting = queue.get(place.spaceId);
   if (waiting) waiting.config = config ?? waiting.config;
@@ -272,7 +272,7 @@ function answer(request: BriefRequest): unknown {
 }
 
 /** Returns an index that is about to be written to. */
-function touched(place: IndexPlace): OpenIndex {
+function touched(place: IndexFiles): OpenIndex {
   const one = indexAt(place);
   one.logDue = true;
   return one;
@@ -298,7 +298,7 @@ async function search(request: SearchRequest): Promise<IndexAnswer> {
 }
 
 /** Does something with an index; if that is damaged, makes it anew and does it once more. */
-function mending<T>(place: IndexPlace, work: () => T): T {
+function mending<T>(place: IndexFiles, work: () => T): T {
   try {
     return work();
   } catch (error) {

@@ -5,7 +5,7 @@ import { openSpaceSource, type SpaceSource } from "../store/search/space-source.
 import { openVectorTable, type VectorTable } from "../store/search/vector-table.ts";
 import { excerptOf, highlightsOf } from "./highlight.ts";
 import { createIndexFollower } from "./index-follower.ts";
-import type { IndexAnswer, IndexPlace, IndexQuery, VectorSide } from "./index-protocol.ts";
+import type { IndexAnswer, IndexFiles, IndexQuery, VectorSide } from "./index-protocol.ts";
 import { indexTokens, tokensFingerprint } from "./index-tokens.ts";
 import { type Found, type Fused, fuseRanks } from "./rank-fusion.ts";
 import type { SearchConfig } from "./search-config.ts";
@@ -30,7 +30,7 @@ interface Vectors {
 }
 
 /** Opens the index of one space. Only one process may have it open. */
-export function openSpaceIndex(place: IndexPlace) {
+export function openSpaceIndex(place: IndexFiles) {
   let source: SpaceSource | undefined;
   const sourceOf = (): SpaceSource => {
     source ??= openSpaceSource(place.source);

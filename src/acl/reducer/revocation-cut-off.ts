@@ -4,7 +4,7 @@ import type { ChangeTable } from "../../store/change-table.ts";
 import type { CutOff } from "../record/op.ts";
 import type { Revocation } from "./state.ts";
 
-interface ChangePlace {
+interface WrittenChange {
   author: Uint8Array;
   writer: Uint8Array;
   seq: number;
@@ -82,12 +82,12 @@ export function createRevocationJudge(changes: ChangeTable) {
     return ids;
   };
 
-  const isContested = (change: ChangePlace): boolean => {
+  const isContested = (change: WrittenChange): boolean => {
     const writer = changes.writer(change.author, change.writer);
     return !!writer && changes.atSeq(writer.no, change.seq).some(({ id }) => !equalBytes(id, change.id));
   };
 
-  const accepts = (revocation: Revocation, change: ChangePlace): boolean => {
+  const accepts = (revocation: Revocation, change: WrittenChange): boolean => {
     const tips = revocation.cutOffs.filter(({ writer, seq }) => equalBytes(writer, change.writer) && seq >= change.seq);
     if (tips.some((tip) => tip.seq === change.seq && equalBytes(tip.id, change.id))) return true;
     const longer = tips.filter((tip) => tip.seq > change.seq);
@@ -104,11 +104,11 @@ export function createRevocationJudge(changes: ChangeTable) {
 
   return {
     /** Whether a change that names `pos` is beyond what a later revocation accepted. */
-    rejects: (revocations: readonly Revocation[], change: ChangePlace, pos: number): boolean =>
+    rejects: (revocations: readonly Revocation[], change: WrittenChange, pos: number): boolean =>
       revocations.some((revocation) => revocation.pos > pos && !accepts(revocation, change)),
 
     /** Whether this change shows which of a forked writer's changes had been accepted. */
-    decidesCutOff(revocations: readonly Revocation[], change: ChangePlace): boolean {
+    decidesCutOff(revocations: readonly Revocation[], change: WrittenChange): boolean {
       if (!revocations.some((revocation) => revocation.cutOffs.some(({ id }) => equalBytes(id, change.id))))
         return false;
       const writer = changes.writer(change.author, change.writer);

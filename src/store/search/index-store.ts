@@ -36,7 +36,7 @@ export interface IndexStoreOptions {
 }
 
 /** Where a unit may be; a field that is absent allows any place. */
-export interface UnitPlace {
+export interface UnitScope {
   readonly scopes?: readonly string[] | undefined;
   readonly objectId?: string | undefined;
   readonly dataset?: string | undefined;
@@ -320,7 +320,7 @@ function createIndexStore(db: Database, tokenise: (text: string) => IndexTokens)
     /** Returns all units except those that match an expression. */
     allExcept: (expression: string): number[] => listOf(except.get(expression)),
     /** Returns those of the given units that are at a place. */
-    placedAmong(ids: readonly number[], { scopes, objectId, dataset }: UnitPlace): number[] {
+    placedAmong(ids: readonly number[], { scopes, objectId, dataset }: UnitScope): number[] {
       const anyScope = scopes && scopes.length > 0 ? JSON.stringify(scopes) : null;
       return placed.all(JSON.stringify(ids), anyScope, objectId || null, dataset || null).map((row) => row.id);
     },
