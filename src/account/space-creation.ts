@@ -90,12 +90,12 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
 
   /** Row, genesis and metadata of a space, from an intent whose work may have been begun before. */
   const carryOut = async (spaceId: SpaceId, intent: CreateIntent): Promise<void> => {
-    const seed: SpaceGenesis = {
+    const genesis: SpaceGenesis = {
       spaceId,
       header: Buffer.from(intent.header, "base64"),
       aclRoot: { id: Buffer.from(intent.aclRoot.id, "base64"), bytes: Buffer.from(intent.aclRoot.bytes, "base64") },
     };
-    writeGenesis(paths.space(spaceId), seed);
+    writeGenesis(paths.space(spaceId), genesis);
     paths.syncDirectory();
     await deps.spaces.use(spaceId, (space) => furnish(space, intent));
     store.dropIntent(spaceId);
@@ -121,17 +121,17 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
 
   return {
     /** Durable, row and all, when it resolves. Errors: dataset.validation and request.too_large, of which nothing stays. */
-    async begin(seed: SpaceGenesis, metadata: SpaceMetadata, derived: boolean): Promise<void> {
+    async begin(genesis: SpaceGenesis, metadata: SpaceMetadata, derived: boolean): Promise<void> {
       const intent: CreateIntent = {
-        header: bytesToBase64(seed.header),
-        aclRoot: { id: bytesToBase64(seed.aclRoot.id), bytes: bytesToBase64(seed.aclRoot.bytes) },
+        header: bytesToBase64(genesis.header),
+        aclRoot: { id: bytesToBase64(genesis.aclRoot.id), bytes: bytesToBase64(genesis.aclRoot.bytes) },
         metadata,
         derived,
       };
-      await tech.trySpaceRow(seed.spaceId, rowOf(intent));
-      await store.putIntent(seed.spaceId, Buffer.from(JSON.stringify(intent)));
+      await tech.trySpaceRow(genesis.spaceId, rowOf(intent));
+      await store.putIntent(genesis.spaceId, Buffer.from(JSON.stringify(intent)));
       deps.crashPoint("space-create:intent");
-      await finish(seed.spaceId, intent);
+      await finish(genesis.spaceId, intent);
     },
 
     /** Finishes what a crash interrupted. */

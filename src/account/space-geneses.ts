@@ -15,10 +15,10 @@ export type SpaceGeneses = ReturnType<typeof createSpaceGeneses>;
 
 /** What spaces can be made from here, whether they are or not. */
 export function createSpaceGeneses({ account, tech, roots }: { account: Account; tech: TechSpace; roots: SpaceRoots }) {
-  let derivedSeeds: SpaceGenesis[] | undefined;
+  let derivedGeneses: SpaceGenesis[] | undefined;
   const derived = (spaceId: string): SpaceGenesis | undefined => {
-    derivedSeeds ??= DERIVED_SPACES.map((name) => derivedSpaceGenesis(account, name));
-    return derivedSeeds.find((seed) => seed.spaceId === spaceId);
+    derivedGeneses ??= DERIVED_SPACES.map((name) => derivedSpaceGenesis(account, name));
+    return derivedGeneses.find((genesis) => genesis.spaceId === spaceId);
   };
 
   const pair = (spaceId: SpaceId): SpaceGenesis | undefined => {
@@ -26,12 +26,12 @@ export function createSpaceGeneses({ account, tech, roots }: { account: Account;
     const author = row?.["author"];
     if (row?.["spaceType"] !== ONE_TO_ONE_TYPE || typeof author !== "string") return undefined;
     const other = parseAccountId(author);
-    const seed = other && oneToOneGenesis(account, other);
-    return seed?.spaceId === spaceId ? seed : undefined;
+    const genesis = other && oneToOneGenesis(account, other);
+    return genesis?.spaceId === spaceId ? genesis : undefined;
   };
 
   return {
     derived,
-    of: (spaceId: SpaceId): SpaceGenesis | undefined => derived(spaceId) ?? pair(spaceId) ?? roots.of(spaceId)?.seed,
+    of: (spaceId: SpaceId): SpaceGenesis | undefined => derived(spaceId) ?? pair(spaceId) ?? roots.of(spaceId)?.genesis,
   };
 }

@@ -10,7 +10,7 @@ import type { TechSpace } from "./tech-space.ts";
 
 /** What a device of the account needs of a space that it does not hold yet. */
 export interface SpaceRoot {
-  readonly seed: SpaceGenesis;
+  readonly genesis: SpaceGenesis;
   /** The secret of its present place on the network, as the device that is furthest ahead left it. */
   readonly transportSecret: Uint8Array | undefined;
 }
@@ -28,7 +28,7 @@ export function createSpaceRoots(tech: TechSpace) {
       const record = root && decodeAclRecord(root);
       if (!header || !record || decodeSpaceHeader(header)?.spaceId !== spaceId) return undefined;
       return {
-        seed: { spaceId, header, aclRoot: { id: record.id, bytes: root } },
+        genesis: { spaceId, header, aclRoot: { id: record.id, bytes: root } },
         transportSecret: bytesIn(row, "transport"),
       };
     },

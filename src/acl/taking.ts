@@ -90,7 +90,7 @@ function joinedConsequences(all: readonly (AclConsequences | undefined)[]): { co
   return {
     consequences: {
       named: many.flatMap(({ named }) => named),
-      cut: many.flatMap(({ cut }) => cut),
+      revoked: many.flatMap(({ revoked }) => revoked),
       keys: many.some(({ keys }) => keys),
       ...(from.length > 0 ? { repositionFrom: Math.min(...from) } : {}),
     },

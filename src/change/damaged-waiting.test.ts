@@ -6,7 +6,7 @@ import { objectOf } from "../../test/support/hostile/forger-world.ts";
 import { createRng, runSeed } from "../../test/support/rng.ts";
 import { type Device, type Devices, purgedAfter, withDevices } from "../../test/support/worlds/acl-devices.ts";
 import { DELETED_GRACE_MS } from "./fold/object-deletions.ts";
-import { CHECK_BEGIN, type CheckPlace } from "./space-check.ts";
+import { CHECK_BEGIN, type CheckCursor } from "./space-check.ts";
 
 setDefaultTimeout(30_000);
 const seed = runSeed("damaged waiting");
@@ -16,7 +16,7 @@ async function check({ space: { engine } }: Device): Promise<void> {
   const { derived, db } = engine.store;
   const found = derived.searches.map((sql) => db.query<Record<string, unknown>, []>(sql).all());
   if (derived.isFound(found)) await engine.mendFound(found);
-  for (let place: CheckPlace | undefined = CHECK_BEGIN; place; ) place = engine.check(place);
+  for (let place: CheckCursor | undefined = CHECK_BEGIN; place; ) place = engine.check(place);
   await engine.idle();
 }
 

@@ -6,7 +6,7 @@ import type { OpenBatch } from "./fold/commit-batch.ts";
 import type { ChangeLog } from "./graph/change-log.ts";
 import type { ObjectCache } from "./graph/object-cache.ts";
 import type { OnRepair } from "./ports.ts";
-import type { Place } from "./space-check.ts";
+import type { Collection } from "./space-check.ts";
 
 /** What the log says where values have their types again. */
 export const TYPES_MENDED = "values of another type were damaged on the disk: they have their types again";
@@ -58,7 +58,7 @@ export function createMending({ queue, store, objects, log, batch, dateAnew, onR
      * Has those who hold what they read of a collection read it again: some of its rows are told of as they are, and who goes by
      * them takes all of the dataset anew.
      */
-    readAgain: (collectionId: number, { objectNo, datasetNo }: Place): void =>
+    readAgain: (collectionId: number, { objectNo, datasetNo }: Collection): void =>
       soon(() => {
         const object = objects.byNo(objectNo);
         if (!object || object.deleted) return;

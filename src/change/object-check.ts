@@ -85,11 +85,11 @@ export function createObjectCheck({ store, objects, projection, deletions, onRep
       if (!object || !heads) return;
       derived.dropHeads(object.no);
       objects.restoreHeads(object, heads);
-      tell(object, "heads");
+      repaired(object, "heads");
     });
   };
 
-  const tell = (object: ObjectEntry, table: string): void =>
+  const repaired = (object: ObjectEntry, table: string): void =>
     onRepair("what is kept of an object was damaged on the disk: it was derived from its changes again", {
       objectId: object.idText,
       tables: [table],
@@ -115,7 +115,7 @@ export function createObjectCheck({ store, objects, projection, deletions, onRep
       if (object.headsDirty || object.modifiedDirty) return; // the next pass meets it again
       derived.mendObject(object.no, { id: stored.id, root: stored.bytes, author, createdMs });
       objects.forget(object);
-      tell(object, "objects");
+      repaired(object, "objects");
     });
     return false;
   };
@@ -130,12 +130,12 @@ export function createObjectCheck({ store, objects, projection, deletions, onRep
     if (!isSame && !isLost)
       soon(() => {
         projection.findNewestAnew(object);
-        tell(object, "objects");
+        repaired(object, "objects");
       });
     if (deletions.isDeletedByLog(object) !== object.deleted)
       soon(() => {
         deletions.apply(object);
-        tell(object, "objects");
+        repaired(object, "objects");
       });
   };
 

@@ -21,7 +21,7 @@ export interface AclView {
    * Whether this change, now that it is stored, decides which of its forked writer's changes were accepted before a cut-
    * off.
    */
-  decidesCut?(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array }): boolean;
+  decidesCutOff?(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array }): boolean;
 }
 
 /** What must be brought in line with the ACL once it has moved, in the same transaction. */
@@ -29,7 +29,7 @@ export interface AclConsequences {
   /** Record ids that changes may have waited for. */
   named: readonly Uint8Array[];
   /** Accounts of whose changes some may have ceased to count. */
-  cut: readonly Uint8Array[];
+  revoked: readonly Uint8Array[];
   /** Read keys became known. */
   keys: boolean;
   /** Changes at this position or a later one may have another position now. */

@@ -32,22 +32,23 @@ const PARTS = [
 /** A step ends after this, even in the middle of a page: a body may say much. */
 const STEP_MS = 2;
 
-export interface Place {
+export interface Collection {
   readonly objectNo: number;
   readonly datasetNo: number;
 }
-const isSamePlace = (a: Place, b: Place): boolean => a.objectNo === b.objectNo && a.datasetNo === b.datasetNo;
+const isSameCollection = (a: Collection, b: Collection): boolean =>
+  a.objectNo === b.objectNo && a.datasetNo === b.datasetNo;
 
 /** How far a pass over a space has come: behind which number of which part. */
-export interface CheckPlace {
+export interface CheckCursor {
   readonly part: (typeof PARTS)[number];
   readonly after: number;
 }
 
 /** When this begins, what the tables point to is sound, so that those that point elsewhere can be told. */
-export const POINTERS_BEFORE: CheckPlace["part"] = "objects";
+export const POINTERS_BEFORE: CheckCursor["part"] = "objects";
 
-export const CHECK_BEGIN: CheckPlace = { part: "changes", after: 0 };
+export const CHECK_BEGIN: CheckCursor = { part: "changes", after: 0 };
 
 interface SpaceCheckDeps {
   store: Pick<SpaceStore, "changes" | "rows" | "derived" | "queryIndexes" | "schema">;
@@ -60,7 +61,7 @@ interface SpaceCheckDeps {
   /** Folds everything of an object anew, soon. */
   rebuild(objectNo: number): void;
   /** Has those who hold what they read of a collection read it again, soon. */
-  readAgain(collectionId: number, place: Place): void;
+  readAgain(collectionId: number, place: Collection): void;
 }
 
 /**
@@ -102,7 +103,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
     const { no } = found;
     const places = no === OBJECTS_COLLECTION ? [] : derived.touchedFrom(no);
     const [place] = places;
-    if (!place || places.some((each) => isSamePlace(each, found))) return no;
+    if (!place || places.some((each) => isSameCollection(each, found))) return no;
     if (derived.moveCollection(no, place.objectNo, place.datasetNo)) {
       rows.forgetCollections();
       deps.readAgain(no, place);
@@ -116,7 +117,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
     return derived.someRows(no)[0] === first ? no : after;
   };
 
-  const pages: Record<CheckPlace["part"], (after: number) => number | undefined> = {
+  const pages: Record<CheckCursor["part"], (after: number) => number | undefined> = {
     changes(after) {
       const page = changes.after(after, PAGE);
       for (const stored of page) if (!damaged.setAside(stored)) checkColumns(stored);
@@ -160,7 +161,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
   };
 
   /** One page from a place on. Answers where the next one begins; undefined when all was gone over. */
-  return ({ part, after }: CheckPlace): CheckPlace | undefined => {
+  return ({ part, after }: CheckCursor): CheckCursor | undefined => {
     const last = pages[part](after);
     if (last !== undefined) return { part, after: last };
     const next = PARTS[PARTS.indexOf(part) + 1];

@@ -218,7 +218,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
         const { result, consequences } = run(scope);
         if (!consequences) return result;
         if (consequences.repositionFrom !== undefined) verdicts.repositionFrom(consequences.repositionFrom);
-        verdicts.retakeOf(new Set(consequences.cut.map(bytesToHex)));
+        verdicts.retakeOf(new Set(consequences.revoked.map(bytesToHex)));
         unblocked.noteRecords(consequences.named, scope);
         if (consequences.keys) unblocked.noteAll("key");
         return result;

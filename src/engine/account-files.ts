@@ -35,7 +35,7 @@ export interface AccountFilesDeps {
   activeIds(): readonly SpaceId[];
   isActive(spaceId: SpaceId): boolean;
   isOver(spaceId: SpaceId): boolean;
-  isSettling(): boolean;
+  isBootstrapping(): boolean;
   /** Whether many requests are coming in. */
   isBusy(): boolean;
   /** Keeps an active space open while `run` runs. */
@@ -106,7 +106,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     use,
     activeIds: deps.activeIds,
     isOver: deps.isOver,
-    isSettling: deps.isSettling,
+    isBootstrapping: deps.isBootstrapping,
     limitBytes: deps.cacheLimitBytes,
     log,
   });

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
-import { CHECK_BEGIN, type CheckPlace, POINTERS_BEFORE } from "../change/space-check.ts";
+import { CHECK_BEGIN, type CheckCursor, POINTERS_BEFORE } from "../change/space-check.ts";
 import { sha256 } from "../crypto/hash.ts";
 import type { ReaderPool } from "../query/readers/reader-pool.ts";
 import type { Space } from "../space/space.ts";
@@ -125,10 +125,10 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     const { engine } = space;
     const { store } = engine;
     let notedMs = performance.now();
-    let place: CheckPlace | undefined = placeIn(store.meta(PLACE_KEY));
+    let place: CheckCursor | undefined = placeIn(store.meta(PLACE_KEY));
     while (place && !isStopped() && !engine.closing()) {
       const begun = performance.now();
-      const { part }: CheckPlace = place;
+      const { part }: CheckCursor = place;
       while (place && performance.now() - begun < SLICE_MS && place.part === part) place = engine.check(place);
       if (place?.part === POINTERS_BEFORE && place.part !== part) await checkPointers(space);
       if (place && begun - notedMs > NOTE_MS) {
@@ -140,7 +140,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     if (!engine.closing()) await note(engine, place);
   };
 
-  const note = (engine: Space["engine"], place: CheckPlace | undefined): Promise<void> =>
+  const note = (engine: Space["engine"], place: CheckCursor | undefined): Promise<void> =>
     engine.background(() =>
       place ? engine.store.putMeta(PLACE_KEY, Buffer.from(JSON.stringify(place))) : engine.store.dropMeta(PLACE_KEY),
     );
@@ -213,8 +213,8 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
 const isTwin = (error: unknown): boolean =>
   error instanceof Error && error.message.includes("UNIQUE constraint failed");
 
-function placeIn(note: Uint8Array | undefined): CheckPlace {
+function placeIn(note: Uint8Array | undefined): CheckCursor {
   if (!note) return CHECK_BEGIN;
-  const { part, after } = JSON.parse(Buffer.from(note).toString()) as CheckPlace;
+  const { part, after } = JSON.parse(Buffer.from(note).toString()) as CheckCursor;
   return { part, after };
 }

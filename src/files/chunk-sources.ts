@@ -1,12 +1,12 @@
 import { equalBytes } from "../base/bytes.ts";
 import { sha256 } from "../crypto/hash.ts";
 import type { Content } from "./content.ts";
-import { type ChunkPlace, SEALED_CHUNK_BYTES_MAX } from "./content-seal.ts";
+import { type ChunkPosition, SEALED_CHUNK_BYTES_MAX } from "./content-seal.ts";
 
 /** One sealed chunk or page that is needed. */
 interface ChunkWanted {
   readonly content: Content;
-  readonly place: ChunkPlace;
+  readonly place: ChunkPosition;
   readonly digest: Uint8Array;
 }
 

@@ -1,7 +1,7 @@
 import { concatBytes, equalBytes, readUint64, utf8ToBytes, writeUint64 } from "../base/bytes.ts";
 import { cidFromDigest } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { CHUNK_BYTES, type ChunkPlace, openChunk, sealChunk } from "./content-seal.ts";
+import { CHUNK_BYTES, type ChunkPosition, openChunk, sealChunk } from "./content-seal.ts";
 
 /**
  * The manifest of a content: the hashes of its sealed chunks, in pages that are sealed and hashed in turn, up to one
@@ -23,7 +23,7 @@ export interface ContentIdentity {
 
 /** A sealed chunk or page, and the place it is sealed for. */
 interface SealedPage {
-  readonly place: ChunkPlace;
+  readonly place: ChunkPosition;
   readonly sealed: Uint8Array;
   readonly digest: Uint8Array;
 }
@@ -44,7 +44,7 @@ export function levelCounts(size: number): number[] {
   return counts;
 }
 
-export function placeIn(counts: readonly number[], level: number, index: number): ChunkPlace {
+export function placeIn(counts: readonly number[], level: number, index: number): ChunkPosition {
   return { level, index, last: index === counts[level]! - 1 };
 }
 
@@ -75,7 +75,7 @@ export function buildTree(content: ContentIdentity, digests: Uint8Array): ChunkT
 }
 
 /** The digests that a page lists, or undefined when it is not this page of this content. */
-export function openPage(content: ContentIdentity, place: ChunkPlace, sealed: Uint8Array): Uint8Array | undefined {
+export function openPage(content: ContentIdentity, place: ChunkPosition, sealed: Uint8Array): Uint8Array | undefined {
   const plain = openChunk(content.key, content.hash, place, sealed);
   if (!plain) return undefined;
   const counts = levelCounts(content.size);

@@ -14,8 +14,8 @@ export const SEALED_CHUNK_BYTES_MAX = CHUNK_BYTES + TAG_BYTES;
 const NONCE_BYTES = 12;
 const AAD_TAG = utf8ToBytes("svc/file-chunk/v1\0");
 
-/** The place of a chunk: level 0 is the content; each higher level holds the hashes of the level below. */
-export interface ChunkPlace {
+/** The position of a chunk: level 0 is the content; each higher level holds the hashes of the level below. */
+export interface ChunkPosition {
   readonly level: number;
   readonly index: number;
   /** It is the last one of its level; so a truncated content does not open. */
@@ -29,7 +29,12 @@ export function contentKeyOf(readKey: Uint8Array, spaceId: string, contentHash: 
 }
 
 /** Ciphertext ‖ tag (16 bytes). The same chunk at the same place always gives the same bytes. */
-export function sealChunk(key: Uint8Array, contentHash: Uint8Array, place: ChunkPlace, plain: Uint8Array): Uint8Array {
+export function sealChunk(
+  key: Uint8Array,
+  contentHash: Uint8Array,
+  place: ChunkPosition,
+  plain: Uint8Array,
+): Uint8Array {
   const cipher = createCipheriv("aes-256-gcm", key, nonceOf(place));
   cipher.setAAD(aadOf(contentHash, place));
   const sealed = new Uint8Array(plain.length + TAG_BYTES);
@@ -43,7 +48,7 @@ export function sealChunk(key: Uint8Array, contentHash: Uint8Array, place: Chunk
 export function openChunk(
   key: Uint8Array,
   contentHash: Uint8Array,
-  place: ChunkPlace,
+  place: ChunkPosition,
   sealed: Uint8Array,
 ): Uint8Array | undefined {
   const length = sealed.length - TAG_BYTES;
@@ -60,7 +65,7 @@ export function openChunk(
   return new Uint8Array(plain.buffer, plain.byteOffset, plain.length);
 }
 
-function nonceOf({ level, index, last }: ChunkPlace): Uint8Array {
+function nonceOf({ level, index, last }: ChunkPosition): Uint8Array {
   const nonce = new Uint8Array(NONCE_BYTES);
   nonce[0] = level;
   nonce[1] = last ? 1 : 0;
@@ -68,6 +73,6 @@ function nonceOf({ level, index, last }: ChunkPlace): Uint8Array {
   return nonce;
 }
 
-function aadOf(contentHash: Uint8Array, place: ChunkPlace): Uint8Array {
+function aadOf(contentHash: Uint8Array, place: ChunkPosition): Uint8Array {
   return concatBytes(AAD_TAG, contentHash, nonceOf(place));
 }

@@ -8,7 +8,7 @@ import { type BlobStore, syncFile } from "./blob-store.ts";
 import type { ChunkSources } from "./chunk-sources.ts";
 import { buildTree, levelCounts, placeIn } from "./chunk-tree.ts";
 import { type Content, contentOf } from "./content.ts";
-import { CHUNK_BYTES, type ChunkPlace, sealChunk } from "./content-seal.ts";
+import { CHUNK_BYTES, type ChunkPosition, sealChunk } from "./content-seal.ts";
 import type { ContentSealer } from "./content-sealer.ts";
 import { contentStream } from "./content-stream.ts";
 import { ContentDamaged } from "./download.ts";
@@ -179,7 +179,7 @@ export function createContentStore(deps: ContentStoreDeps) {
     /** The sealed chunk or page at a place, as far as this device has it; other peers fetch it and verify it. */
     async sealed(
       content: Content,
-      { level, index }: Pick<ChunkPlace, "level" | "index">,
+      { level, index }: Pick<ChunkPosition, "level" | "index">,
     ): Promise<Uint8Array | undefined> {
       const counts = levelCounts(content.size);
       if (level >= counts.length || index >= counts[level]!) return undefined;

@@ -55,7 +55,7 @@ export function storageFault(thrown: unknown): SvcError | undefined {
   return undefined;
 }
 
-interface FailureTold {
+interface FailureReport {
   message: string;
   stack: string;
   /** Its `storageFault`. */
@@ -65,8 +65,8 @@ interface FailureTold {
 }
 
 /** Rebuilds an error of another thread or a child process from its message. */
-export function failureElsewhere(told: FailureTold): Error {
-  if (told.damagedRow !== undefined) return new DamagedRowError(told.damagedRow);
-  const error = Object.assign(new Error(told.message), { stack: told.stack });
-  return told.fault === undefined ? error : new SvcError(told.fault as StorageCode, { cause: error });
+export function failureElsewhere(report: FailureReport): Error {
+  if (report.damagedRow !== undefined) return new DamagedRowError(report.damagedRow);
+  const error = Object.assign(new Error(report.message), { stack: report.stack });
+  return report.fault === undefined ? error : new SvcError(report.fault as StorageCode, { cause: error });
 }

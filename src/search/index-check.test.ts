@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createRng } from "../../test/support/rng.ts";
 import { checkIndex } from "../store/search/index-check.ts";
 import { openIndexStore } from "../store/search/index-store.ts";
-import { cutFingerprint, cutText } from "./index-cut.ts";
+import { indexTokens, tokensFingerprint } from "./index-tokens.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "svc-index-check-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -29,7 +29,7 @@ const WORDS = [
 
 test("[STORE-3] an index in order is found in order, whatever its texts are, and another after some of them have gone", () => {
   const path = join(folder, "index.db");
-  const { store } = openIndexStore(path, { cut: cutText, fingerprint: cutFingerprint() });
+  const { store } = openIndexStore(path, { tokenise: indexTokens, fingerprint: tokensFingerprint() });
   const rng = createRng(11);
   const unit = (n: number) => ({
     object: `object${n % 7}`,
@@ -41,7 +41,7 @@ test("[STORE-3] an index in order is found in order, whatever its texts are, and
     embed: n % 2 === 0,
   });
   const look = (): void => {
-    for (const _ of checkIndex(path, cutText));
+    for (const _ of checkIndex(path, indexTokens));
   };
   store.transaction(() => {
     for (let n = 0; n < 400; n++) store.setSource(1, n, [unit(n)]);

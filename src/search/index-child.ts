@@ -11,8 +11,8 @@ import { checkIndex } from "../store/search/index-check.ts";
 import { removeIndexFiles } from "../store/search/index-store.ts";
 import { SourceDamagedError } from "../store/search/space-source.ts";
 import { type ChildAnswer, failureOf, sendToParent } from "./child-process.ts";
-import { cutText } from "./index-cut.ts";
-import type { IndexAnswer, IndexPlace, IndexReport, IndexRequest } from "./index-protocol.ts";
+import type { IndexAnswer, IndexFiles, IndexReport, IndexRequest } from "./index-protocol.ts";
+import { indexTokens } from "./index-tokens.ts";
 import type { SearchConfig } from "./search-config.ts";
 import { openSpaceIndex, type SpaceIndex } from "./space-index.ts";
 
@@ -39,7 +39,7 @@ interface OpenIndex {
 
 /** An index that has to be brought in step with its space. */
 interface Task {
-  readonly place: IndexPlace;
+  readonly place: IndexFiles;
   /** What is to be indexed, where the request changed it. */
   config: SearchConfig | undefined;
   /** How many entries and rows were left when this stretch of work began. */
@@ -56,9 +56,9 @@ let current: Task | undefined;
 let running = false;
 let closed = false;
 
-const tell = (report: IndexReport | ChildAnswer): void => sendToParent(report);
+const send = (report: IndexReport | ChildAnswer): void => sendToParent(report);
 
-function indexAt(place: IndexPlace): OpenIndex {
+function indexAt(place: IndexFiles): OpenIndex {
   const known = open.get(place.spaceId);
   if (known) {
     known.usedAt = performance.now();
@@ -69,7 +69,7 @@ function indexAt(place: IndexPlace): OpenIndex {
   makeRoom();
   const index = openSpaceIndex(place);
   if (index.reason !== undefined && index.reason !== "new")
-    tell({
+    send({
       kind: "log",
       level: "warn",
       message: "the search index is made anew",
@@ -102,9 +102,9 @@ function closeIndex(spaceId: string, one: OpenIndex): void {
   }
 }
 
-function reportFault(place: IndexPlace, error: unknown): void {
+function reportFault(place: IndexFiles, error: unknown): void {
   if (mendDamage(place, error)) return;
-  tell({
+  send({
     kind: "log",
     level: "warn",
     message: "an index could not be put in order",
@@ -113,7 +113,7 @@ function reportFault(place: IndexPlace, error: unknown): void {
 }
 
 /** Removes damaged files; they are made anew when they are next asked for. Nothing else removes an index because of an error. */
-function mendDamage(place: IndexPlace, error: unknown): boolean {
+function mendDamage(place: IndexFiles, error: unknown): boolean {
   if (error instanceof SourceDamagedError || !isDamage(error)) return false;
   const one = open.get(place.spaceId);
   open.delete(place.spaceId);
@@ -123,7 +123,7 @@ function mendDamage(place: IndexPlace, error: unknown): boolean {
     // Closing a damaged index may fail; its files are removed either way.
   }
   removeIndexFiles(place.index);
-  tell({
+  send({
     kind: "log",
     level: "warn",
     message: "the search index is damaged: it is made anew",
@@ -160,7 +160,7 @@ async function work(): Promise<void> {
 const aTurn = (): Promise<void> => new Promise((turn) => setImmediate(turn));
 
 /** Puts an index into the queue; one that is already there keeps its place. */
-function enqueue(place: IndexPlace, config: SearchConfig | undefined, begun?: Task): void {
+function enqueue(place: IndexFiles, config: SearchConfig | undefined, begun?: Task): void {
   if (closed) return;
   const waiting = queue.get(place.spaceId);
   if (waiting) waiting.config = config ?? waiting.config;
@@ -189,7 +189,7 @@ function step(task: Task): boolean {
   } catch (error) {
     if (!mendDamage(place, error)) {
       if (!existsSync(place.source)) return false;
-      tell({
+      send({
         kind: "log",
         level: "error",
         message: "indexing failed; it is tried again",
@@ -207,9 +207,9 @@ function report(index: SpaceIndex, task: Task, over: boolean): void {
   task.reportedAt = performance.now();
   const { spaceId } = index.place;
   const { left } = index.state();
-  tell({ kind: "followed", spaceId, cursor: index.cursor() });
+  send({ kind: "followed", spaceId, cursor: index.cursor() });
   const total = Math.max(task.begunWith ?? 0, left);
-  tell({ kind: "progress", spaceId, done: total - left, total, over, lacksVectors: index.lacksVectors() });
+  send({ kind: "progress", spaceId, done: total - left, total, over, lacksVectors: index.lacksVectors() });
 }
 
 /** Closes the files of idle indexes, and removes deleted content from the files of the others. */
@@ -272,7 +272,7 @@ function answer(request: BriefRequest): unknown {
 }
 
 /** Returns an index that is about to be written to. */
-function touched(place: IndexPlace): OpenIndex {
+function touched(place: IndexFiles): OpenIndex {
   const one = indexAt(place);
   one.logDue = true;
   return one;
@@ -288,7 +288,7 @@ async function search(request: SearchRequest): Promise<IndexAnswer> {
     const { index } = touched(place);
     if (side) index.vectors(side);
   });
-  tell({ kind: "searching", spaceId: place.spaceId });
+  send({ kind: "searching", spaceId: place.spaceId });
   await aTurn();
   return mending(place, () => {
     const answered = touched(place).index.search(request.query, side, request.config);
@@ -298,7 +298,7 @@ async function search(request: SearchRequest): Promise<IndexAnswer> {
 }
 
 /** Does something with an index; if that is damaged, makes it anew and does it once more. */
-function mending<T>(place: IndexPlace, work: () => T): T {
+function mending<T>(place: IndexFiles, work: () => T): T {
   try {
     return work();
   } catch (error) {
@@ -310,7 +310,7 @@ function mending<T>(place: IndexPlace, work: () => T): T {
 /** Checks a whole index while other work goes on, and makes it anew if it is damaged. Returns whether it was. */
 async function check({ place }: IndexRequest): Promise<boolean> {
   if (!existsSync(place.index)) return false;
-  const begun = checkIndex(place.index, cutText);
+  const begun = checkIndex(place.index, indexTokens);
   try {
     // Each step is short, and waiting requests go first.
     for (; !closed && !begun.next().done; ) await new Promise((turn) => setTimeout(turn, CHECK_REST_MS));

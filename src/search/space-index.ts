@@ -4,9 +4,9 @@ import { type IndexStore, openIndexStore, type StoredUnit } from "../store/searc
 import { openSpaceSource, type SpaceSource } from "../store/search/space-source.ts";
 import { openVectorTable, type VectorTable } from "../store/search/vector-table.ts";
 import { excerptOf, highlightsOf } from "./highlight.ts";
-import { cutFingerprint, cutText } from "./index-cut.ts";
 import { createIndexFollower } from "./index-follower.ts";
-import type { IndexAnswer, IndexPlace, IndexQuery, VectorSide } from "./index-protocol.ts";
+import type { IndexAnswer, IndexFiles, IndexQuery, VectorSide } from "./index-protocol.ts";
+import { indexTokens, tokensFingerprint } from "./index-tokens.ts";
 import { type Found, type Fused, fuseRanks } from "./rank-fusion.ts";
 import type { SearchConfig } from "./search-config.ts";
 import { type ParsedSearch, parseSearch, searchText, unitsToSearch } from "./text-search.ts";
@@ -30,13 +30,13 @@ interface Vectors {
 }
 
 /** Opens the index of one space. Only one process may have it open. */
-export function openSpaceIndex(place: IndexPlace) {
+export function openSpaceIndex(place: IndexFiles) {
   let source: SpaceSource | undefined;
   const sourceOf = (): SpaceSource => {
     source ??= openSpaceSource(place.source);
     return source;
   };
-  const { store, rebuild } = openIndexStore(place.index, { cut: cutText, fingerprint: cutFingerprint() });
+  const { store, rebuild } = openIndexStore(place.index, { tokenise: indexTokens, fingerprint: tokensFingerprint() });
   const follower = openFollower(store, sourceOf);
   const anew = follower.bind();
   let vectors: Vectors = {};
@@ -156,7 +156,7 @@ export function openSpaceIndex(place: IndexPlace) {
 
 function openFollower(store: IndexStore, source: () => SpaceSource) {
   try {
-    return createIndexFollower({ store, source, fingerprint: cutFingerprint() });
+    return createIndexFollower({ store, source, fingerprint: tokensFingerprint() });
   } catch (error) {
     store.close();
     throw error;

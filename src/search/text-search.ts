@@ -2,7 +2,7 @@
 
 import { refusedAs } from "../protocol/errors.ts";
 import { refusal } from "../protocol/refusals.ts";
-import { type IndexStore, placeToken, sampleToken, type UnitPlace } from "../store/search/index-store.ts";
+import { type IndexStore, placeToken, sampleToken, type UnitScope } from "../store/search/index-store.ts";
 import type { UnitFilter } from "../store/search/vector-table.ts";
 import { allOf, anyOf, placeExpression, termExpression, without } from "./match-expression.ts";
 import { queryTerms, strictTerm, type Term } from "./query-terms.ts";
@@ -14,7 +14,7 @@ const MAX_PHRASE_TOKENS = 1_024;
 /** How many texts are scored by their words for one search; only words that most texts have exceed it. */
 const MOST_WEIGHED = 5_000;
 
-export interface SearchFilter extends UnitPlace {
+export interface SearchFilter extends UnitScope {
   readonly require?: readonly string[] | undefined;
   readonly exclude?: readonly string[] | undefined;
 }

@@ -1,5 +1,5 @@
 /**
- * Cuts text into the tokens that the index holds and that queries ask for. Both use the same function, so that they agree.
+ * Makes of a text the tokens that the index holds and that queries ask for. Both use the same function, so that they agree.
  *
  * There are two rows of tokens. `exact` holds words as they stand, folded; identifiers as a whole and in parts; and, for scripts
  * without spaces, the pairs of neighbouring characters, with the last character of a run by itself. Any word is thus found inside
@@ -43,7 +43,7 @@ export interface Piece {
 
 export function tokenise(text: string, { pieces = false }: { pieces?: boolean } = {}): Tokens {
   const out = emptyTokens(pieces ? [] : undefined);
-  for (let at = 0; at < text.length; ) at = cutPiece(text, at, out);
+  for (let at = 0; at < text.length; ) at = tokenisePiece(text, at, out);
   return out;
 }
 
@@ -51,8 +51,8 @@ export function emptyTokens(pieces?: Piece[]): Tokens {
   return { exact: emptyRow(), words: emptyRow(), pieces };
 }
 
-/** Cuts what begins at a position: a word, an identifier, a symbol, a run, or nothing. Returns where that ends. */
-export function cutPiece(text: string, at: number, out: Tokens): number {
+/** Tokenises what begins at a position: a word, an identifier, a symbol, a run, or nothing. Returns where that ends. */
+export function tokenisePiece(text: string, at: number, out: Tokens): number {
   const code = text.codePointAt(at)!;
   const script = scriptOf(code);
   if (script === SCRIPT.gap || script === SCRIPT.joiner) return at + (code > 0xffff ? 2 : 1);
@@ -163,16 +163,16 @@ function languageName(text: string, raw: string, start: number, end: number, out
 }
 
 /** Where in `exact` the parts of a compound begin, and whether the first token before them is the whole compound. */
-interface Cut {
+interface Parts {
   readonly atomsFrom: number;
   readonly isWhole: boolean;
 }
 
 /** Records the tokens that a piece of a query became. */
-function note(out: Tokens, kind: Piece["kind"], cut: () => Cut | undefined): void {
-  if (!out.pieces) return void cut();
+function note(out: Tokens, kind: Piece["kind"], split: () => Parts | undefined): void {
+  if (!out.pieces) return void split();
   const [exactFrom, wordsFrom] = [out.exact.texts.length, out.words.texts.length];
-  const { atomsFrom, isWhole } = cut() ?? { atomsFrom: exactFrom, isWhole: true };
+  const { atomsFrom, isWhole } = split() ?? { atomsFrom: exactFrom, isWhole: true };
   const [exactTo, wordsTo] = [out.exact.texts.length, out.words.texts.length];
   if (exactTo > exactFrom) out.pieces.push({ kind, exactFrom, exactTo, wordsFrom, wordsTo, atomsFrom, isWhole });
 }
@@ -187,7 +187,7 @@ function contraction(raw: string): string | undefined {
  * An identifier, a version or a name is also a token as a whole. A path or an address is not: few texts share one, and its
  * adjacent parts find it as well.
  */
-function parts(raw: string, start: number, end: number, out: Tokens): Cut {
+function parts(raw: string, start: number, end: number, out: Tokens): Parts {
   const whole = fold(raw);
   const segments = raw.split(BETWEEN_SEGMENTS);
   const isWhole = segments.length === 1 && whole.length <= MAX_TOKEN_CHARS;
@@ -267,13 +267,13 @@ function unspacedRun(text: string, start: number, script: number, out: Tokens): 
     if (!goesOn) break;
     end += code > 0xffff ? 2 : 1;
   }
-  note(out, "run", () => void cutRun(text.slice(start, end), start, script, out));
+  note(out, "run", () => void tokeniseRun(text.slice(start, end), start, script, out));
   return end;
 }
 
 const isKana = (script: number): boolean => script === SCRIPT.han || script === SCRIPT.katakana;
 
-function cutRun(raw: string, start: number, script: number, out: Tokens): void {
+function tokeniseRun(raw: string, start: number, script: number, out: Tokens): void {
   const clusters: string[] = [];
   const places: number[] = [];
   let at = 0;

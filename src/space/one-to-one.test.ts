@@ -21,7 +21,7 @@ test("[SPACE-4] both sides compute the same space, down to its bytes", () => {
 test("[SPACE-4] both are writers, nobody owns it, and both hold its key", () => {
   using dir = scratchDir();
   const [a, b] = [createAccount(), createAccount()];
-  const seed = oneToOneGenesis(a, b.signer.publicKey);
+  const genesis = oneToOneGenesis(a, b.signer.publicKey);
   const spaces = [a, b].map((account, index) => {
     const genesis = oneToOneGenesis(account, [b, a][index]!.signer.publicKey);
     return openSpaceIn(`${dir.path}/${index}.db`, genesis, { account, clock, registry });
@@ -30,13 +30,13 @@ test("[SPACE-4] both are writers, nobody owns it, and both hold its key", () => 
   expect([ofA!.role(), ofB!.role()]).toEqual(["writer", "writer"]);
   expect(ofA!.acl.state.owner).toBeUndefined();
   expect(ofA!.keys.current()!.key).toEqual(ofB!.keys.current()!.key);
-  expect(ofA!.keys.transportSecret()).toEqual(transportSecretOf(seed.spaceId, ofB!.keys.current()!.key));
+  expect(ofA!.keys.transportSecret()).toEqual(transportSecretOf(genesis.spaceId, ofB!.keys.current()!.key));
   expect(ofA!.keys.broken()).toEqual([]);
 });
 
 test("[SPACE-4] no record ever follows the root", () => {
   const [a, b] = [createAccount(), createAccount()];
-  const world = createAclWorld({ owner: a, seed: oneToOneGenesis(a, b.signer.publicKey) });
+  const world = createAclWorld({ owner: a, genesis: oneToOneGenesis(a, b.signer.publicKey) });
   expect(permissionOf(world.state, b.signer.publicKey)).toBe("writer");
   for (const account of [a, b]) {
     expect(world.forge(account.signer, [{ op: "selfRemove" }])).toBe("acl.one_to_one_fixed");

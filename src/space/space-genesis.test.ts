@@ -10,7 +10,7 @@ import { openSpaceStore } from "../store/space-store.ts";
 import { genesisOfRoot } from "./genesis.ts";
 import { createdSpaceGenesis, writeGenesis } from "./space.ts";
 
-const seed = createdSpaceGenesis(createAccount(), { nowMs: () => 1_800_000_000_000 });
+const genesis = createdSpaceGenesis(createAccount(), { nowMs: () => 1_800_000_000_000 });
 
 /** How many ACL records a space's file holds. */
 function recordsIn(path: string): number {
@@ -27,7 +27,7 @@ test("[SPACE-6] what a crash left of a planting is begun anew, and nothing of it
   const path = join(dir.path, "space.db");
   writeFileSync(`${path}.planting`, "half a file");
   writeFileSync(`${path}.planting-wal`, "half a log");
-  writeGenesis(path, seed);
+  writeGenesis(path, genesis);
   expect(recordsIn(path)).toBe(1);
   for (const suffix of ["", "-wal", "-shm"]) expect(existsSync(`${path}.planting${suffix}`)).toBe(false);
 });
@@ -36,15 +36,15 @@ test("[SPACE-6] a file that a crash left without its header becomes the space; p
   using dir = scratchDir("svc-planting");
   const path = join(dir.path, "space.db");
   openSpaceStore(path).close();
-  for (let i = 0; i < 2; i++) writeGenesis(path, seed);
+  for (let i = 0; i < 2; i++) writeGenesis(path, genesis);
   expect(recordsIn(path)).toBe(1);
 });
 
 test("[ACL-12] a root is one by the header that it carries: nobody begins another's space with a record of its own", () => {
-  expect(genesisOfRoot(seed.aclRoot.bytes)?.spaceId).toBe(seed.spaceId);
+  expect(genesisOfRoot(genesis.aclRoot.bytes)?.spaceId).toBe(genesis.spaceId);
   const stranger = createAccount();
   const other = createdSpaceGenesis(stranger, { nowMs: () => 1_800_000_000_000 });
-  const space = decodeSpaceHeader(seed.header)!.digest;
+  const space = decodeSpaceHeader(genesis.header)!.digest;
   const root = (header: Uint8Array) =>
     encodeAclRecord(
       {
@@ -62,6 +62,6 @@ test("[ACL-12] a root is one by the header that it carries: nobody begins anothe
       },
       stranger.signer,
     ).bytes;
-  for (const header of [other.header, seed.header, randomBytes(100)])
+  for (const header of [other.header, genesis.header, randomBytes(100)])
     expect(genesisOfRoot(root(header))).toBeUndefined();
 });

@@ -65,7 +65,7 @@ export function derivedSpaceGenesis(account: Account, name: string): SpaceGenesi
  * Writes header and ACL root into a space's database if they are not there yet. Idempotent. After a crash no file under the
  * space's name holds less than the whole space: code that uses the name checks only that the file exists.
  */
-export function writeGenesis(path: string, seed: SpaceGenesis): void {
+export function writeGenesis(path: string, genesis: SpaceGenesis): void {
   const isNew = !existsSync(path);
   const place = isNew ? `${path}.planting` : path;
   if (isNew) rmSync(place, { force: true });
@@ -73,8 +73,8 @@ export function writeGenesis(path: string, seed: SpaceGenesis): void {
   try {
     store.db.transaction(() => {
       if (store.meta(HEADER_KEY)) return;
-      store.putMeta(HEADER_KEY, seed.header);
-      store.addAclRecord(0, seed.aclRoot.id, seed.aclRoot.bytes);
+      store.putMeta(HEADER_KEY, genesis.header);
+      store.addAclRecord(0, genesis.aclRoot.id, genesis.aclRoot.bytes);
     })();
   } finally {
     store.close();

@@ -66,7 +66,7 @@ export function createAclTable(db: Database) {
     /** Replaces the bytes of a damaged record with those held in memory. */
     mendAclRecord: (pos: number, id: Uint8Array, bytes: Uint8Array) => void mend.run(id, bytes, pos),
     /** Removes the records from a position on, because a fork was resolved and others replace them. */
-    cutAclRecords: (pos: number) => void cut.run(pos),
+    dropAclRecordsFrom: (pos: number) => void cut.run(pos),
     aclAhead: createAheadTable(db),
     pendingRecords: createPendingTable(db),
     unplacedRecords: createUnplacedTable(db),

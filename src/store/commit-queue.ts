@@ -55,7 +55,7 @@ interface Entry {
   reject: (error: unknown) => void;
 }
 
-interface Place {
+interface Savepoint {
   leave(): void;
   comeBack(): void;
 }
@@ -169,7 +169,7 @@ export function createCommitQueue(
    * half as long again (docs/performance.md); and at the end of each statement it walks the list of the copies, so that what
    * a large write takes grows with the square of its size.
    */
-  const placeOf = (set: Statement, drop: Statement, backTo: Statement): Place => {
+  const placeOf = (set: Statement, drop: Statement, backTo: Statement): Savepoint => {
     if (isFirst && changesEver.get()!.n === changesAtBegin)
       return {
         leave: () => {},

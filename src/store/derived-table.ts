@@ -29,12 +29,12 @@ interface ObjectRoot {
   readonly createdMs: number;
 }
 
-interface Place {
+interface CollectionKey {
   objectNo: number;
   datasetNo: number;
 }
 
-interface CollectionRow extends Place {
+interface CollectionRow extends CollectionKey {
   no: number;
 }
 
@@ -166,7 +166,7 @@ export function createDerivedTable(db: Database) {
   const collectionAfter = db.query<CollectionRow, [number]>(
     "SELECT no, objectNo, datasetNo FROM collections WHERE no > ? ORDER BY no LIMIT 1",
   );
-  const touchedFrom = db.query<Place, [number]>(
+  const touchedFrom = db.query<CollectionKey, [number]>(
     `SELECT c.objectNo, c.datasetNo FROM (SELECT no FROM rows WHERE collectionId = ? LIMIT ${ROWS_ASKED}) r
      CROSS JOIN touches t ON t.row = r.no JOIN changes c ON c.no = t.change
      WHERE c.datasetNo <> 0 GROUP BY c.objectNo, c.datasetNo ORDER BY count(*) DESC`,

@@ -1,8 +1,8 @@
 import { checksumOf, checksumWith } from "../base/checksum.ts";
 import type { OwnDatabase } from "./own-database.ts";
 
-/** A place in the order of an object's changes. */
-interface Place {
+/** A position in the order of an object's changes. */
+interface Position {
   lamport: number;
   change: Uint8Array;
 }
@@ -13,8 +13,8 @@ export interface DirtyRow {
   readonly objectNo: number;
   readonly datasetNo: number;
   /** The first and the last place where something changed. */
-  readonly from: Place;
-  readonly to: Place;
+  readonly from: Position;
+  readonly to: Position;
   /** Whether it says what was stored. */
   readonly isSound: boolean;
 }
@@ -86,7 +86,7 @@ export function createDirtyRowTable(db: OwnDatabase) {
 
   return {
     /** Something changed at this place of the rows' histories. */
-    mark(rows: readonly number[], objectNo: number, datasetNo: number, { lamport, change }: Place): void {
+    mark(rows: readonly number[], objectNo: number, datasetNo: number, { lamport, change }: Position): void {
       const pairs = rows.map((row) => [row, sumOf({ row, objectNo, datasetNo }, lamport, change)] as const);
       const [first] = pairs;
       if (pairs.length === 1 && first) mark.run(first[0], objectNo, datasetNo, lamport, change, first[1]);
@@ -96,7 +96,7 @@ export function createDirtyRowTable(db: OwnDatabase) {
       }
     },
     /** What changed before this place has been folded. */
-    moveOn: (dirty: DirtyRow, from: Place): void =>
+    moveOn: (dirty: DirtyRow, from: Position): void =>
       void moveOn.run(from.lamport, from.change, sumOf(dirty, from.lamport, from.change), dirty.row),
     /** The one with the earliest place. */
     first: (): DirtyRow | undefined => toDirtyRow(first.get()),

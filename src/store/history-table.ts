@@ -32,8 +32,8 @@ export interface HistoryFilter {
   writers?: readonly number[];
 }
 
-/** A place in the order of changes: lamport, then id. */
-interface Place {
+/** A position in the order of changes: lamport, then id. */
+interface Position {
   lamport: number;
   id: Uint8Array;
 }
@@ -239,14 +239,14 @@ export function createHistoryTable(db: Database) {
     touchesAfter: (row: number, from: { lamport: number; change: number }, limit: number) =>
       touchesAfter.all(row, from.lamport, from.change, limit),
     /** Returns the changes that count and touched a row after a place in the order, up to a lamport, in the order of the fold. */
-    countedTouches: (row: number, after: Place, toLamport: number, limit: number) =>
+    countedTouches: (row: number, after: Position, toLamport: number, limit: number) =>
       countedTouches.all(row, after.lamport, toLamport, after.lamport, after.id, limit),
     /** Whether the row was touched at all before a lamport. */
     isTouchedBefore: (row: number, lamport: number): boolean => touchedBy.get(row, lamport) !== null,
     /** Rows of a collection in the order of their ids, live or not. */
     rowsAfter: (collectionId: number, id: string, limit: number) => rowsOf.all(collectionId, id, limit),
     /** Changes of an object that count and are folded, up to a place, newest first. */
-    countedUpTo: (objectNo: number, place: Place, limit: number) =>
+    countedUpTo: (objectNo: number, place: Position, limit: number) =>
       countedBefore.all(objectNo, place.lamport, place.lamport, place.id, limit),
   };
 }

@@ -8,16 +8,16 @@ export type ReplicaTarget = "network" | "peer";
 const ACL_TARGETS = { network: "network.acl", peer: "peer.acl" } as const satisfies Record<ReplicaTarget, string>;
 
 /**
- * The place of a change in its writer's chain, without its bytes. Writer 0 stands for nobody: derived roots, and changes that
+ * The position of a change in its writer's chain, without its bytes. Writer 0 stands for nobody: derived roots, and changes that
  * nobody keeps.
  */
-export interface ChangePlace {
+export interface ChainPosition {
   readonly no: number;
   readonly writer: number;
   readonly seq: number;
 }
 
-export interface UnconfirmedChange extends ChangePlace {
+export interface UnconfirmedChange extends ChainPosition {
   readonly id: Uint8Array;
   readonly bytes: Uint8Array;
 }
@@ -89,7 +89,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   const dropExceptions = db.query<null, [string, number, number]>(
     "DELETE FROM sync_exceptions WHERE target = ? AND change > ? AND change <= ?",
   );
-  const behind = db.query<ChangePlace, [string, number]>(
+  const behind = db.query<ChainPosition, [string, number]>(
     `SELECT c.no, CASE WHEN ${IS_OF_SOMEBODY} THEN c.writer ELSE 0 END AS writer, c.seq
      FROM sync_exceptions e JOIN changes c ON c.no = e.change WHERE e.target = ? AND e.change <= ?`,
   );
@@ -106,7 +106,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
      AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.target = ?2 AND e.change = c.no)`,
   );
   const newest = db.query<{ no: number | null }, []>("SELECT max(no) AS no FROM changes");
-  const places = db.query<ChangePlace, [number, number]>(
+  const places = db.query<ChainPosition, [number, number]>(
     `SELECT c.no, CASE WHEN ${IS_OF_SOMEBODY} THEN c.writer ELSE 0 END AS writer, c.seq
      FROM changes c WHERE c.no > ? ORDER BY c.no LIMIT ?`,
   );
@@ -159,7 +159,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     `SELECT no FROM writers WHERE counted = 0 AND changes > 0 AND no NOT IN (${DISPLACED_WRITERS}) LIMIT 1`,
   );
   const foreign = db.query<{ no: number }, [number]>(`SELECT no FROM writers WHERE no = ? AND NOT ${IS_SOMEBODY}`);
-  const placeOf = db.query<ChangePlace & { objectNo: number }, [Uint8Array]>(
+  const placeOf = db.query<ChainPosition & { objectNo: number }, [Uint8Array]>(
     "SELECT no, writer, seq, objectNo FROM changes WHERE id = ?",
   );
   const regularObjects = db.query<{ count: number }, []>("SELECT count FROM regular_objects");

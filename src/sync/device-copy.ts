@@ -6,7 +6,7 @@ import type { DeviceCopied } from "../protocol/meta.ts";
 /** The remedy: one of the two becomes a device of its own. */
 const NEW_DEVICE_REMEDY =
   "stop this server or the other one and run `svc init --new-device` on its data root: it becomes a device of its own and keeps everything else";
-const TELL_AGAIN_MS = 10 * 60_000;
+const LOG_AGAIN_MS = 10 * 60_000;
 /** Without a sign of the copy for so long, it is taken to be gone. */
 const GONE_AFTER_MS = 15 * 60_000;
 
@@ -15,7 +15,7 @@ export function createDeviceCopy(deps: { readonly peerId: PeerId; readonly clock
   const { clock, log } = deps;
   let first: { where: DeviceCopied["where"]; sinceMs: number } | undefined;
   let lastMs = 0;
-  let toldMs = 0;
+  let loggedMs = 0;
   const isGone = (): boolean => clock.nowMs() - lastMs > GONE_AFTER_MS;
 
   return {
@@ -24,8 +24,8 @@ export function createDeviceCopy(deps: { readonly peerId: PeerId; readonly clock
       const now = clock.nowMs();
       if (!first || isGone()) first = { where, sinceMs: now };
       lastMs = now;
-      if (now - toldMs < TELL_AGAIN_MS) return;
-      toldMs = now;
+      if (now - loggedMs < LOG_AGAIN_MS) return;
+      loggedMs = now;
       log.error("another server runs with this device's own key: its data root is a copy of this one, or this of its", {
         peerId: deps.peerId,
         where,

@@ -8,7 +8,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { cutFingerprint, cutText } from "../../src/search/index-cut.ts";
+import { indexTokens, tokensFingerprint } from "../../src/search/index-tokens.ts";
 import { packVector } from "../../src/search/packed-vector.ts";
 import { fuseRanks } from "../../src/search/rank-fusion.ts";
 import { loadTextEmbedder } from "../../src/search/text-embedder.ts";
@@ -65,7 +65,7 @@ const vector = () => {
   return packVector(mixed, embedder.center);
 };
 
-const { store } = openIndexStore(path, { cut: cutText, fingerprint: cutFingerprint() });
+const { store } = openIndexStore(path, { tokenise: indexTokens, fingerprint: tokensFingerprint() });
 if (isNew) fillWords();
 const opened = openVectorTable(store, { id: "mixed", dimension: embedder.dimension }, scratch.path);
 if (!("table" in opened)) throw new Error(opened.reason);

@@ -271,7 +271,7 @@ async function setScene(world: World, kind: Waiting, name: string, history: read
     arrive() {
       hasKey = true;
       return kind === "key"
-        ? engine.moveAcl(() => ({ result: undefined, consequences: { named: [], cut: [], keys: true } }))
+        ? engine.moveAcl(() => ({ result: undefined, consequences: { named: [], revoked: [], keys: true } }))
         : engine.ingest([second!]);
     },
   };

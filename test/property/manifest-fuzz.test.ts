@@ -15,7 +15,7 @@ import { type BlobStore, openBlobStore } from "../../src/files/blob-store.ts";
 import { createChunkSources } from "../../src/files/chunk-sources.ts";
 import { buildTree, levelCounts, openPage, PAGE_DIGESTS, placeIn } from "../../src/files/chunk-tree.ts";
 import type { Content } from "../../src/files/content.ts";
-import { CHUNK_BYTES, type ChunkPlace, sealChunk } from "../../src/files/content-seal.ts";
+import { CHUNK_BYTES, type ChunkPosition, sealChunk } from "../../src/files/content-seal.ts";
 import { ContentDamaged, openDownload } from "../../src/files/download.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { proveWithoutBytes } from "../../src/sync/file/proof-of-backup.ts";
@@ -70,7 +70,7 @@ const rootHead = (size: number): Uint8Array => {
 
 interface Step {
   readonly plain: Uint8Array;
-  readonly place: ChunkPlace;
+  readonly place: ChunkPosition;
   readonly key: Uint8Array;
   readonly hash: Uint8Array;
 }

@@ -65,7 +65,7 @@ function errorOf(world: AclWorld, by: Account, build: Build): SvcError {
 
 describe("what cannot be done is refused with its code", () => {
   const { world, owner, admin, writer, reader, asker, stranger, invite } = createCast();
-  const request = rosterMember(world.seed.spaceId, world.state, world.keysOf(owner), asker.signer.publicKey)!;
+  const request = rosterMember(world.genesis.spaceId, world.state, world.keysOf(owner), asker.signer.publicKey)!;
   const seed = randomBytes(32);
   const grant = (identity: string, permission: GrantablePermission = "writer") => [{ identity, permission }];
   const managed: [string, Build][] = [
@@ -107,7 +107,7 @@ describe("what cannot be done is refused with its code", () => {
     const role = ["owner", "admin", "writer", "reader", "none"][roles.get(by)!]!;
     test(`[ACL-2] ${role}: ${title}: acl.forbidden`, () => {
       const error = errorOf(world, by, build);
-      expect([error.code, error.details]).toEqual(["acl.forbidden", { spaceId: world.seed.spaceId, role }]);
+      expect([error.code, error.details]).toEqual(["acl.forbidden", { spaceId: world.genesis.spaceId, role }]);
     });
   }
 
@@ -147,7 +147,7 @@ describe("what cannot be done is refused with its code", () => {
     for (const build of [revokeInvites, leaveSpace, cancelRequest, stopSharing])
       expect(errorOf(gone, gone.owner, build).code).toBe("space.deleted");
     const account = createAccount();
-    const derived = createAclWorld({ owner: account, seed: derivedSpaceGenesis(account, "agent") });
+    const derived = createAclWorld({ owner: account, genesis: derivedSpaceGenesis(account, "agent") });
     expect(errorOf(derived, account, deleteSpace).code).toBe("space.derived_undeletable");
   });
 });
@@ -156,7 +156,7 @@ describe("rosters", () => {
   test("[ACL-4] members show what they told of themselves to those who read, and to nobody else", () => {
     const { world, owner, admin, writer, asker, stranger } = createCast();
     world.act(writer, (c) => publishProfile(c, { name: "Wren", iconCid: "cid", profileKey: "a2V5" }));
-    const rows = rosterOf(world.seed.spaceId, world.state, world.keysOf(admin));
+    const rows = rosterOf(world.genesis.spaceId, world.state, world.keysOf(admin));
     expect(rows.map(({ permission, status }) => `${permission} ${status}`)).toEqual([
       "owner active",
       "admin active",
@@ -167,12 +167,12 @@ describe("rosters", () => {
     expect(rows[2]!.metadata).toEqual({ name: "Wren", iconCid: "cid", profileKey: "a2V5" });
     expect(rows[4]!.metadata).toEqual({ name: "Asker" });
     expect(rows[4]!.requestRecordId).toStartWith("bafyrei");
-    for (const row of rosterOf(world.seed.spaceId, world.state, world.keysOf(stranger)))
+    for (const row of rosterOf(world.genesis.spaceId, world.state, world.keysOf(stranger)))
       expect(row.metadata).toBeUndefined();
-    const one = rosterMember(world.seed.spaceId, world.state, world.keysOf(owner), asker.signer.publicKey);
+    const one = rosterMember(world.genesis.spaceId, world.state, world.keysOf(owner), asker.signer.publicKey);
     expect(one).toEqual(rows[4]!);
     expect(
-      rosterMember(world.seed.spaceId, world.state, world.keysOf(owner), stranger.signer.publicKey),
+      rosterMember(world.genesis.spaceId, world.state, world.keysOf(owner), stranger.signer.publicKey),
     ).toBeUndefined();
   });
 
@@ -193,7 +193,7 @@ describe("rosters", () => {
 
   test("[ACL-4] metadata opens for the account and the space it was sealed for, and is bounded", () => {
     const { world, owner, writer, reader } = createCast();
-    const { spaceId } = world.seed;
+    const { spaceId } = world.genesis;
     const { epoch } = currentEpoch(world.state)!;
     const { key } = world.keysOf(owner).current()!;
     const sealed = sealMetadata(spaceId, epoch, writer.id, { name: "Wren" });

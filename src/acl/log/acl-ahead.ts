@@ -54,7 +54,7 @@ export function createAclAhead({ aclAhead, addAclRecord }: SpaceStore, header: S
       const one = applyAclRecord(state, record, header);
       faults.set(record, "fault" in one ? one.fault : undefined);
       if ("fault" in one) continue;
-      applied.push({ named: one.named, cut: one.cut });
+      applied.push({ named: one.named, revoked: one.revoked });
       records.push(new StoredRecord(record.id, record.bytes, record));
     }
     const isKept = isSnapshotDue({ ...log, records });

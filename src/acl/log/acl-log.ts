@@ -9,14 +9,14 @@ import type { AclRecord } from "../record/record.ts";
 import type { SpaceHeader } from "../record/space-header.ts";
 import { StoredRecord } from "../record/stored-record.ts";
 import { type AclApplied, applyAclRecord } from "../reducer/reducer.ts";
-import { createCutJudge } from "../reducer/revocation-cut-off.ts";
+import { createRevocationJudge } from "../reducer/revocation-cut-off.ts";
 import {
   type AclState,
-  type Cut,
   type EpochState,
   indexIn,
   permissionAt,
   permissionOf,
+  type Revocation,
   rightsPositions,
 } from "../reducer/state.ts";
 import { createUnplaced } from "../reducer/unplaced.ts";
@@ -32,7 +32,7 @@ export interface AclMove {
   /** Ids that changes can name from now on. */
   named: Uint8Array[];
   /** Accounts some of whose changes may no longer count. */
-  cut: Uint8Array[];
+  revoked: Uint8Array[];
   /** Changes that name this position or a later one may have another place now. */
   repositionFrom?: number;
 }
@@ -63,18 +63,18 @@ const HEAD_KEY = "acl-head";
 export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock) {
   const pending = createPendingRecords(store);
   const alarms = createAlarms(store);
-  const judge = createCutJudge(store.changes);
+  const judge = createRevocationJudge(store.changes);
   const unplaced = createUnplaced(store);
   const ahead = createAclAhead(store, header);
   let log = loadAclLog(store, header);
   const branches = createLogBranches({ store, header, pending, log: () => log });
 
-  const pinned = store.meta(HEAD_KEY);
-  if (pinned && !log.state.positions.has(bytesToHex(pinned)))
-    alarms.raise({ kind: "rolled_back", record: bytesToHex(pinned) });
+  const keptHead = store.meta(HEAD_KEY);
+  if (keptHead && !log.state.positions.has(bytesToHex(keptHead)))
+    alarms.raise({ kind: "rolled_back", record: bytesToHex(keptHead) });
 
-  const cutsOf = (account: Uint8Array): readonly Cut[] =>
-    log.state.cuts.size === 0 ? [] : (log.state.cuts.get(bytesToHex(account)) ?? []);
+  const revocationsOf = (account: Uint8Array): readonly Revocation[] =>
+    log.state.revocations.size === 0 ? [] : (log.state.revocations.get(bytesToHex(account)) ?? []);
 
   /** Applies and stores the next record; it is undone if the write fails. */
   const extend = (record: AclRecord, scope: WriteScope): { fault: Refusal } | AclApplied => {
@@ -92,7 +92,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   };
 
   /** Writes what is written once, however many records came. */
-  const pin = (scope: WriteScope): void => {
+  const keepHead = (scope: WriteScope): void => {
     store.putMeta(HEAD_KEY, log.state.head!);
     if (isSnapshotDue(log)) keepSnapshot(scope);
   };
@@ -112,7 +112,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       from !== undefined && named.some((id) => !Number.isInteger(log.state.positions.get(bytesToHex(id))!.pos));
     return {
       named,
-      cut: applied.flatMap((one) => one.cut),
+      revoked: applied.flatMap((one) => one.revoked),
       ...(moved ? { repositionFrom: from } : {}),
     };
   };
@@ -122,13 +122,13 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     for (const record of offered) {
       const one = extend(record, scope);
       if ("fault" in one) {
-        if (applied.length > 0) pin(scope);
+        if (applied.length > 0) keepHead(scope);
         const move = applied.length > 0 ? { move: moveOf(applied) } : {};
         return { kind: "refused", taken: applied.length, refusal: one.fault, ...move };
       }
       applied.push(one);
     }
-    pin(scope);
+    keepHead(scope);
     dropPlaced();
     return { kind: "extended", taken: applied.length, move: moveOf(applied) };
   };
@@ -142,7 +142,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     });
     if (judged.snapshot) putSnapshot(store, judged.snapshot);
     log = judged.log;
-    pin(scope);
+    keepHead(scope);
     dropPlaced();
     return { kind: "extended", taken: judged.applied.length, move: moveOf(judged.applied) };
   };
@@ -178,15 +178,15 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     const ours = [...branches.after(at)];
     const dropped = state.epochs.filter(({ pos }) => pos > at);
     const repositionFrom = unplaced.note(state, candidate, at);
-    // Both branches' cuts matter: those of the losing one no longer hold, those of the winning one are new here.
-    const cut = [state, candidate].flatMap((one) => accountsCutAfter(one, at));
+    // Both branches' revocations matter: those of the losing one no longer hold, those of the winning one are new here.
+    const revoked = [state, candidate].flatMap((one) => accountsRevokedAfter(one, at));
     replaceFrom(at + 1, theirs, candidate, scope);
     for (const record of ours) pending.put(record, clock.nowMs(), true);
     dropPlaced();
     const named = [...candidate.positions.keys()].flatMap((name) =>
       isPlacedBy(state, name, at) ? [] : [Buffer.from(name, "hex")],
     );
-    return { kind: "replaced", taken: theirs.length, move: { named, cut, repositionFrom }, dropped };
+    return { kind: "replaced", taken: theirs.length, move: { named, revoked, repositionFrom }, dropped };
   };
 
   const replaceFrom = (pos: number, theirs: readonly AclRecord[], candidate: AclState, scope: WriteScope): void => {
@@ -195,12 +195,12 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       log = before;
     });
     ahead.giveWay();
-    store.cutAclRecords(pos);
+    store.dropAclRecordsFrom(pos);
     for (const [index, record] of theirs.entries()) store.addAclRecord(pos + index, record.id, record.bytes);
     const taken = theirs.map((record) => new StoredRecord(record.id, record.bytes, record));
     const judged = log.judged <= pos ? log.judged : 0;
     log = { state: candidate, records: [...log.records.slice(0, pos), ...taken], judged };
-    pin(scope);
+    keepHead(scope);
   };
 
   const view: AclView = {
@@ -211,13 +211,13 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     },
     at: (id) => log.state.positions.get(bytesToHex(id)),
     counts: (change) => {
-      const cuts = cutsOf(change.author);
+      const revocations = revocationsOf(change.author);
       return rightsPositions(change.aclPos).some(
-        (pos) => canWrite(permissionAt(log.state, change.author, pos)) && !judge.rejects(cuts, change, pos),
+        (pos) => canWrite(permissionAt(log.state, change.author, pos)) && !judge.rejects(revocations, change, pos),
       );
     },
     knows: (author) => log.state.members.has(bytesToHex(author)),
-    decidesCut: (change) => judge.decidesCut(cutsOf(change.author), change),
+    decidesCutOff: (change) => judge.decidesCutOff(revocationsOf(change.author), change),
   };
 
   return {
@@ -305,8 +305,8 @@ function freshOf(read: readonly AclRecord[], state: AclState): readonly AclRecor
   return fresh < 0 ? [] : read.slice(fresh);
 }
 
-function accountsCutAfter(state: AclState, pos: number): Uint8Array[] {
-  return [...state.cuts].flatMap(([name, cuts]) =>
-    cuts.some((cut) => cut.pos > pos) ? [state.members.get(name)!.account] : [],
+function accountsRevokedAfter(state: AclState, pos: number): Uint8Array[] {
+  return [...state.revocations].flatMap(([name, revocations]) =>
+    revocations.some(({ pos: at }) => at > pos) ? [state.members.get(name)!.account] : [],
   );
 }

@@ -40,7 +40,11 @@ test("[STORE-3] a long ACL log whose snapshot was damaged is judged in turns of 
   const path = join(dir.path, "copy.db");
   await one.reopen(() => copyFileSync(join(dir.path, "one.db"), path));
   const opening = () =>
-    openSpaceInSlices(path, devices.seed.spaceId, { account: devices.owner, clock: systemClock, registry: knownRules });
+    openSpaceInSlices(path, devices.genesis.spaceId, {
+      account: devices.owner,
+      clock: systemClock,
+      registry: knownRules,
+    });
   {
     using db = new Database(path);
     db.run("UPDATE meta SET value = CAST(x'a5a5a5a5' || substr(value, 5) AS BLOB) WHERE key = 'acl-snapshot'");

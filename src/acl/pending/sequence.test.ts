@@ -65,7 +65,7 @@ describe("what the owner sequences", () => {
 
   test("[ACL-15] nothing else than a pending of this space, on a head that is known, is sequenced", () => {
     const world = createAclWorld();
-    const elsewhere = createAclWorld({ owner: world.owner, seed: createdSpaceGenesis(world.owner, clock) });
+    const elsewhere = createAclWorld({ owner: world.owner, genesis: createdSpaceGenesis(world.owner, clock) });
     const sequence = (pending: Uint8Array): AclOp[] => [{ op: "sequenced", pending }];
     const foreign = elsewhere.propose(world.owner, [invite()]);
     expectRefused(world, "acl.sequenced_of_another_space", sequence(foreign.bytes));

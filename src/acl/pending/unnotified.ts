@@ -77,8 +77,8 @@ export function createUnnotified({ accountKey, acl, engine }: UnnotifiedDeps) {
      * Notifies the accounts that this device admitted, as far as they are members by now. Those that fail are tried again
      * next time.
      */
-    notifyAdmitted(tell: (accounts: AccountId[]) => Promise<void>): Promise<void> {
-      const next = inTurn.then(() => notifyAll(tell));
+    notifyAdmitted(notify: (accounts: AccountId[]) => Promise<void>): Promise<void> {
+      const next = inTurn.then(() => notifyAll(notify));
       inTurn = next.catch(() => undefined);
       return next;
     },

@@ -14,7 +14,7 @@ const signer = createSigner(randomBytes(32));
 const key = () => createSigner(randomBytes(32)).publicKey;
 const cutOffs = () => [{ writer: randomBytes(16), seq: 3, id: randomBytes(32) }];
 const metadata = () => ({ keyId: randomBytes(16), box: randomBytes(100) });
-const { spaceId } = createAclWorld().seed;
+const { spaceId } = createAclWorld().genesis;
 const epoch = () => makeEpoch(spaceId, randomBytes(32), [key()], [{ id: randomBytes(16), key: randomBytes(32) }]);
 
 /** One op of each kind, with every field it may hold. */

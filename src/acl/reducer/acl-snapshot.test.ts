@@ -14,9 +14,9 @@ import { applyAclRecord } from "./reducer.ts";
 const SNAPSHOT = "acl-snapshot";
 
 /** A space's database with this log. */
-function storeOf(dir: string, { seed, records }: AclWorld): SpaceStore {
+function storeOf(dir: string, { genesis, records }: AclWorld): SpaceStore {
   const path = `${dir}/space.db`;
-  writeGenesis(path, seed);
+  writeGenesis(path, genesis);
   const store = openSpaceStore(path);
   for (const [pos, { id, bytes }] of records.entries()) if (pos > 0) store.addAclRecord(pos, id, bytes);
   return store;
@@ -92,7 +92,7 @@ test("[STORE-3] what is kept of another log, by other rules or with any bit chan
     expect(stateText(loadAclLog(store, world.header).state)).toBe(stateText(world.state));
     // A record that was changed on the disk is detected although nobody judges it again.
     store.putMeta(SNAPSHOT, good);
-    store.cutAclRecords(2);
+    store.dropAclRecordsFrom(2);
     const spoilt = Buffer.from(records[2]!.bytes);
     spoilt[40]! ^= 1;
     for (const [index, { id, bytes }] of records.slice(2).entries())

@@ -102,7 +102,7 @@ function packState(state: AclState): Record<keyof PackedState, CborValue | LazyL
     invites: listOf(state.invites, ([, { key, id, author, permission }]) => [key, id, author, permission]),
     requests: listOf(state.requests, ([, { id, account }]) => [id, account]),
     epochs: new LazyList(state.epochs.length, mapped(state.epochs, packEpoch)),
-    cuts: listOf(state.cuts, ([name, cuts]) => [
+    cuts: listOf(state.revocations, ([name, cuts]) => [
       hexToBytes(name)!,
       cuts.map(
         ({ pos, cutOffs }): PackedCut => [pos, cutOffs.map(({ writer, seq, id }): PackedCutOff => [writer, seq, id])],
@@ -161,7 +161,7 @@ function unpackState(packed: PackedState, records: readonly StoredRecord[]): Acl
     state.epochPositions.set(bytesToHex(epoch.keyId), pos);
   }
   for (const [account, cuts] of packed.cuts)
-    state.cuts.set(
+    state.revocations.set(
       bytesToHex(account),
       cuts.map(([pos, cutOffs]) => ({
         pos,

@@ -15,7 +15,7 @@ export interface Application {
   /** An account lost the right to read, so the record must bring a new key. */
   rotationDue: boolean;
   /** Accounts whose changes count only up to their cut-offs since this record. */
-  readonly cut: Uint8Array[];
+  readonly revoked: Uint8Array[];
 }
 
 /** The signed record or proposal that holds an op: its author, and the id that its invite or request gets. */

@@ -60,14 +60,14 @@ export function demote(
   if (loses && !cutOffs) return refusal("acl.cut_offs_missing");
   if (!loses && cutOffs) return refusal("acl.cut_offs_extra");
   setMember(app, account, { status: "active", permission: after });
-  if (cutOffs) cut(app, account, cutOffs);
+  if (cutOffs) revokeWriting(app, account, cutOffs);
   return undefined;
 }
 
-function cut(app: Application, account: Uint8Array, cutOffs: readonly CutOff[]): void {
+function revokeWriting(app: Application, account: Uint8Array, cutOffs: readonly CutOff[]): void {
   const name = bytesToHex(account);
-  app.journal.put(app.state.cuts, name, [...(app.state.cuts.get(name) ?? []), { pos: app.pos, cutOffs }]);
-  app.cut.push(account);
+  app.journal.put(app.state.revocations, name, [...(app.state.revocations.get(name) ?? []), { pos: app.pos, cutOffs }]);
+  app.revoked.push(account);
 }
 
 /**
@@ -87,7 +87,7 @@ export function remove(app: Application, account: Uint8Array, cutOffs: readonly 
   const lost = permissionOf(state, account) === "none" ? {} : { permission: "none" as const };
   setMember(app, account, { status: "removed", ...lost });
   app.owed.delete(bytesToHex(account));
-  cut(app, account, cutOffs);
+  revokeWriting(app, account, cutOffs);
 }
 
 export function dropGuest(app: Application): void {

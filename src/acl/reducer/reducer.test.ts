@@ -38,7 +38,7 @@ describe("keys", () => {
     const current = world.keysOf(world.owner).current()!;
     const epoch = (change: Partial<EpochOp> = {}, holders = [key(world.owner), key(stays)]): AclOp => ({
       op: "readKeyChange",
-      epoch: { ...makeEpoch(world.seed.spaceId, randomBytes(32), holders, [current]), ...change },
+      epoch: { ...makeEpoch(world.genesis.spaceId, randomBytes(32), holders, [current]), ...change },
     });
     return { world, gone, stays, remove, epoch, current };
   }
@@ -90,7 +90,7 @@ describe("keys", () => {
     const share = (to: Uint8Array[], keyId = current.id): AclOp => ({
       op: "shareKey",
       keyId,
-      sealed: sealReadKey(world.seed.spaceId, current.key, to),
+      sealed: sealReadKey(world.genesis.spaceId, current.key, to),
     });
     expectRefused(world, "acl.key_owed", [op]);
     expectRefused(world, "acl.key_owed_holders", [op, share([])]);
@@ -152,7 +152,7 @@ describe("keys", () => {
     const one: AclOp = { op: "accountAdd", account: fresh(), permission: "reader" };
     expect(() => world.completed([one])).toThrow(/at most 1000 members/);
     const current = world.keysOf(world.owner).current()!;
-    const sealed = sealReadKey(world.seed.spaceId, current.key, [one.account]);
+    const sealed = sealReadKey(world.genesis.spaceId, current.key, [one.account]);
     expectRefused(world, "acl.space_full", [one, { op: "shareKey", keyId: current.id, sealed }]);
   });
 });
@@ -271,7 +271,7 @@ describe("the chain", () => {
     expect(world.forge(world.owner.signer, [{ op: "spaceDelete" }])).toBeUndefined();
     expectRefused(world, "acl.space_deleted", [{ op: "invite", key: fresh(), mode: "request" }]);
     const owner = createAccount();
-    const derived = createAclWorld({ owner, seed: derivedSpaceGenesis(owner, "agent") });
+    const derived = createAclWorld({ owner, genesis: derivedSpaceGenesis(owner, "agent") });
     const heir = createAccount();
     add(derived, heir);
     expectRefused(derived, "acl.derived_permanent", [{ op: "spaceDelete" }]);
@@ -284,7 +284,7 @@ describe("the chain", () => {
     const owner = createAccount();
     expect(derivedSpaceGenesis(owner, "agent")).toEqual(derivedSpaceGenesis(owner, "agent"));
     expect(derivedSpaceGenesis(owner, "agent").spaceId).not.toBe(derivedSpaceGenesis(owner, "tech").spaceId);
-    const world = createAclWorld({ owner, seed: derivedSpaceGenesis(owner, "agent") });
+    const world = createAclWorld({ owner, genesis: derivedSpaceGenesis(owner, "agent") });
     expect(world.keysOf(owner).current()).toBeDefined();
     expect(world.keysOf(createAccount()).current()).toBeUndefined();
   });

@@ -36,7 +36,7 @@ export interface AclApplied {
   /** Ids that changes can name from now on: the record's, and those of lost-branch records that found their place. */
   named: Uint8Array[];
   /** Accounts some of whose earlier changes may no longer count. */
-  cut: Uint8Array[];
+  revoked: Uint8Array[];
 }
 
 /**
@@ -59,7 +59,7 @@ export function applyAclRecord(
   app.journal.put(state.positions, bytesToHex(record.id), { pos: app.pos, clock: record.clock });
   app.journal.push(state.clocks, record.clock);
   app.journal.assign(state, { head: record.id });
-  return { undo: () => app.journal.undo(), named, cut: app.cut };
+  return { undo: () => app.journal.undo(), named, revoked: app.revoked };
 }
 
 /** What a record would have to add to these ops: the accounts that need a key, and which key. Nothing is changed. */
@@ -92,7 +92,7 @@ export function tryAclOps(
 
 function begin(state: AclState, header: SpaceHeader, space: Uint8Array): Application {
   const pos = state.clocks.length;
-  return { state, journal: createJournal(), header, space, pos, owed: new Map(), rotationDue: false, cut: [] };
+  return { state, journal: createJournal(), header, space, pos, owed: new Map(), rotationDue: false, revoked: [] };
 }
 
 /** Why the record is not the next link; undefined when it is. */

@@ -2,9 +2,9 @@ import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { decodeChange, isDerivedRoot } from "../../change/codec/change-codec.ts";
 import type { ChangeTable } from "../../store/change-table.ts";
 import type { CutOff } from "../record/op.ts";
-import type { Cut } from "./state.ts";
+import type { Revocation } from "./state.ts";
 
-interface ChangePlace {
+interface WrittenChange {
   author: Uint8Array;
   writer: Uint8Array;
   seq: number;
@@ -60,8 +60,8 @@ function prevOf(bytes: Uint8Array): Uint8Array | null {
   return isDerivedRoot(change) ? null : change.header.prev;
 }
 
-/** Decides which of a cut account's changes were accepted before the cut. */
-export function createCutJudge(changes: ChangeTable) {
+/** Decides which changes of an account were accepted before its right to write was revoked. */
+export function createRevocationJudge(changes: ChangeTable) {
   /** Ids along a chain up to its cut-off, 32 bytes per seq; built only where a writer's place is contested. */
   const chains = new Map<string, Uint8Array>();
 
@@ -82,13 +82,13 @@ export function createCutJudge(changes: ChangeTable) {
     return ids;
   };
 
-  const isContested = (change: ChangePlace): boolean => {
+  const isContested = (change: WrittenChange): boolean => {
     const writer = changes.writer(change.author, change.writer);
     return !!writer && changes.atSeq(writer.no, change.seq).some(({ id }) => !equalBytes(id, change.id));
   };
 
-  const accepts = (cut: Cut, change: ChangePlace): boolean => {
-    const tips = cut.cutOffs.filter(({ writer, seq }) => equalBytes(writer, change.writer) && seq >= change.seq);
+  const accepts = (revocation: Revocation, change: WrittenChange): boolean => {
+    const tips = revocation.cutOffs.filter(({ writer, seq }) => equalBytes(writer, change.writer) && seq >= change.seq);
     if (tips.some((tip) => tip.seq === change.seq && equalBytes(tip.id, change.id))) return true;
     const longer = tips.filter((tip) => tip.seq > change.seq);
     if (longer.length === 0) return false;
@@ -103,13 +103,14 @@ export function createCutJudge(changes: ChangeTable) {
   };
 
   return {
-    /** Whether a change that names `pos` is beyond what a later cut accepted. */
-    rejects: (cuts: readonly Cut[], change: ChangePlace, pos: number): boolean =>
-      cuts.some((cut) => cut.pos > pos && !accepts(cut, change)),
+    /** Whether a change that names `pos` is beyond what a later revocation accepted. */
+    rejects: (revocations: readonly Revocation[], change: WrittenChange, pos: number): boolean =>
+      revocations.some((revocation) => revocation.pos > pos && !accepts(revocation, change)),
 
     /** Whether this change shows which of a forked writer's changes had been accepted. */
-    decidesCut(cuts: readonly Cut[], change: ChangePlace): boolean {
-      if (!cuts.some((cut) => cut.cutOffs.some(({ id }) => equalBytes(id, change.id)))) return false;
+    decidesCutOff(revocations: readonly Revocation[], change: WrittenChange): boolean {
+      if (!revocations.some((revocation) => revocation.cutOffs.some(({ id }) => equalBytes(id, change.id))))
+        return false;
       const writer = changes.writer(change.author, change.writer);
       return !!writer && changes.countOfWriter(writer.no) > change.seq;
     },

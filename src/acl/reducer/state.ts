@@ -46,7 +46,7 @@ export interface EpochState {
 }
 
 /** From `pos` on, of what an account wrote under earlier positions, only its writers' chains up to the cut-offs count. */
-export interface Cut {
+export interface Revocation {
   readonly pos: number;
   readonly cutOffs: readonly CutOff[];
 }
@@ -70,7 +70,7 @@ export interface AclState {
   readonly epochs: EpochState[];
   /** Positions of epochs by key id. */
   readonly epochPositions: Map<string, number>;
-  readonly cuts: Map<string, readonly Cut[]>;
+  readonly revocations: Map<string, readonly Revocation[]>;
   /** Every record, and every record of a lost branch that found its place, by id. */
   readonly positions: Map<string, AclPosition>;
   /** Proposals that took effect. */
@@ -99,7 +99,7 @@ export function emptyAcl(): AclState {
     requests: new Map(),
     epochs: [],
     epochPositions: new Map(),
-    cuts: new Map(),
+    revocations: new Map(),
     positions: new Map(),
     sequenced: new Map(),
     usedKeys: new Map(),
@@ -123,7 +123,7 @@ export function copyAclState(state: AclState): AclState {
     requests: new Map(state.requests),
     epochs: state.epochs.map((begun) => ({ ...begun, shared: [...begun.shared] })),
     epochPositions: new Map(state.epochPositions),
-    cuts: new Map(state.cuts),
+    revocations: new Map(state.revocations),
     positions: new Map(state.positions),
     sequenced: new Map(state.sequenced),
     usedKeys: new Map(state.usedKeys),

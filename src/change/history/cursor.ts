@@ -3,7 +3,7 @@ import { refusedPart } from "../../protocol/errors.ts";
 import { refusal } from "../../protocol/refusals.ts";
 
 /** Where a page of the history ended: everything after it sorts before this change. */
-export interface HistoryPlace {
+export interface HistoryCursor {
   lamport: number;
   id: Uint8Array;
 }
@@ -11,7 +11,7 @@ export interface HistoryPlace {
 const ID_BYTES = 32;
 const PLACE_BYTES = 8 + ID_BYTES;
 
-export function encodeCursor({ lamport, id }: HistoryPlace): string {
+export function encodeCursor({ lamport, id }: HistoryCursor): string {
   const bytes = Buffer.alloc(PLACE_BYTES);
   bytes.writeBigUInt64BE(BigInt(lamport));
   bytes.set(id, 8);
@@ -19,7 +19,7 @@ export function encodeCursor({ lamport, id }: HistoryPlace): string {
 }
 
 /** Errors: request.invalid_field. */
-export function decodeCursor(text: string): HistoryPlace {
+export function decodeCursor(text: string): HistoryCursor {
   const bytes = base64UrlToBytes(text);
   const lamport = bytes?.length === PLACE_BYTES ? Number(Buffer.from(bytes).readBigUInt64BE()) : Number.NaN;
   if (!bytes || !Number.isSafeInteger(lamport)) {

@@ -11,7 +11,7 @@ import type { RecordChange } from "../codec/change-body.ts";
 import { OBJECTS_DATASET } from "../fold/projection.ts";
 import { traceKey } from "../fold/trace-key.ts";
 import type { ChangeEngine } from "../space-engine.ts";
-import { decodeCursor, encodeCursor, type HistoryPlace } from "./cursor.ts";
+import { decodeCursor, encodeCursor, type HistoryCursor } from "./cursor.ts";
 import type { HistoryGraph } from "./graph.ts";
 import { type ObjectRead, type Reading, versionId } from "./past.ts";
 import { createOpeners, type OpenChange } from "./replay.ts";
@@ -44,7 +44,7 @@ export async function listChanges(deps: ListDeps, read: ObjectRead | Reading, qu
   const changes: HistoryChange[] = [];
   let weight = 0;
   let grouped = 0;
-  let end: HistoryPlace | undefined;
+  let end: HistoryCursor | undefined;
   let group: Group | undefined;
   const windowMs = (query.coalesceWindow || DEFAULT_WINDOW_S) * 1000;
   const close = () => {
@@ -110,7 +110,7 @@ async function* matching(
   { history }: SpaceStore,
   read: ObjectRead,
   filter: HistoryFilter,
-  from: HistoryPlace | undefined,
+  from: HistoryCursor | undefined,
 ): AsyncGenerator<ListedChange> {
   let before: { lamport: number; id?: Uint8Array } = from ?? { lamport: Number.MAX_SAFE_INTEGER };
   for (;;) {

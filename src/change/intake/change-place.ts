@@ -8,7 +8,7 @@ import type { IngestVerdict } from "./ingest-verdict.ts";
 import { type SetAside, STRANGER } from "./set-aside.ts";
 
 /** Where a change stands in the graph and under the ACL. */
-export interface ChangePlace {
+export interface GraphPosition {
   readonly aclPos: number;
   /** Numbers of its parents. */
   readonly parents: readonly number[];
@@ -34,7 +34,7 @@ export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDep
   const { quarantine, park, parkBehind } = aside;
 
   /** The place of a change, or what becomes of a change that has none, or none yet. */
-  return ({ header, id }: Change, bytes: Uint8Array): { place: ChangePlace } | { verdict: IngestVerdict } => {
+  return ({ header, id }: Change, bytes: Uint8Array): { place: GraphPosition } | { verdict: IngestVerdict } => {
     const refused = (why: Refusal) => ({ verdict: quarantine(id, why, bytes) });
     const position = acl.at(header.acl);
     const waiting = { id, object: header.object ?? id, bytes };

@@ -28,7 +28,7 @@ import type { ChangeLog } from "../graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { LocalWriter } from "../local-writer.ts";
 import type { AclView, RulesRegistry } from "../ports.ts";
-import { type ChangePlace, createPlaceFinder } from "./change-place.ts";
+import { createPlaceFinder, type GraphPosition } from "./change-place.ts";
 import { contentOf, isNeedless } from "./content.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 import { createLateBodies } from "./late-body.ts";
@@ -145,7 +145,7 @@ export function createIngest(deps: IngestDeps) {
       : admitRoot(change, found.place, bytes, scope);
   };
 
-  const admitRoot = (change: Change, place: ChangePlace, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
+  const admitRoot = (change: Change, place: GraphPosition, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
     const { header, id } = change;
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const created = objects.insert(id, bytes, header.author, header.time);
@@ -161,7 +161,7 @@ export function createIngest(deps: IngestDeps) {
 
   const admitChange = (
     change: Change,
-    place: ChangePlace,
+    place: GraphPosition,
     object: ObjectEntry,
     bytes: Uint8Array,
     scope: WriteScope,
@@ -213,7 +213,7 @@ export function createIngest(deps: IngestDeps) {
     change.sealed ? bytes : (parked.get(change.id)?.bytes ?? bytes);
 
   const noteDecisive = ({ id, header }: Change): void => {
-    if (acl.decidesCut?.({ author: header.author, writer: header.writer, seq: header.seq, id }))
+    if (acl.decidesCutOff?.({ author: header.author, writer: header.writer, seq: header.seq, id }))
       deps.batch.judgeAnew(header.author);
   };
 
@@ -283,7 +283,7 @@ export function createIngest(deps: IngestDeps) {
 }
 
 /** What the log keeps of a change besides its bytes. */
-const entryOf = ({ id, header }: Change, { aclPos, counts }: ChangePlace) => ({
+const entryOf = ({ id, header }: Change, { aclPos, counts }: GraphPosition) => ({
   id,
   lamport: header.lamport,
   parents: header.parents,

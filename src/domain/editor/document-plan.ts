@@ -3,7 +3,7 @@ import type { JsonObject } from "../../protocol/json.ts";
 import { type BlockFields, type BlockRow, equalBlocks, isListType, markdownStyle, type SourcedBlock } from "./block.ts";
 import { type BlockRenderer, CLOSED_TYPES, type RenderedDocument, withBlankLine } from "./block-render.ts";
 import { foldLineEnds, splitMarkdown } from "./block-split.ts";
-import { findWindow, type NewBlock, type SettledWindow } from "./document-window.ts";
+import { type ChangedWindow, findWindow, type NewBlock } from "./document-window.ts";
 import { indentOf, isBlank, lineEnd, nextLine } from "./line.ts";
 import { applyMarkdownEdits, type MarkdownEdit } from "./markdown-edit.ts";
 import type { Steps } from "./steps.ts";
@@ -168,7 +168,7 @@ function fieldsOf({ type, style, text }: NewBlock): { type: string; text: string
   return style ? { type, style, text } : { type, text };
 }
 
-function entryChange(entry: SettledWindow["entries"][number]): {
+function entryChange(entry: ChangedWindow["entries"][number]): {
   update?: BlockUpdate;
   touch?: { id: string; source: string };
 } {
@@ -204,7 +204,7 @@ function sameMarkdownStyle(a: BlockFields, b: BlockFields): boolean {
   return JSON.stringify(markdownStyle(a.type, a.style)) === JSON.stringify(markdownStyle(b.type, b.style));
 }
 
-function movesOf(blocks: readonly BlockRow[], window: SettledWindow, positions: readonly string[]) {
+function movesOf(blocks: readonly BlockRow[], window: ChangedWindow, positions: readonly string[]) {
   const moves: { id: string; pos: string }[] = [];
   const check = (block: BlockRow | undefined, pos: string) => {
     if (block && block.pos !== pos) moves.push({ id: block.id, pos });

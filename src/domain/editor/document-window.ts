@@ -18,7 +18,7 @@ interface WindowEntry {
 }
 
 /** The stretch of a document that a new text changes: old blocks [from, to) become the entries. */
-export interface SettledWindow {
+export interface ChangedWindow {
   readonly from: number;
   readonly to: number;
   readonly entries: readonly WindowEntry[];
@@ -36,15 +36,15 @@ export function* findWindow(
   rendered: RenderedDocument,
   text: string,
   renderer: BlockRenderer,
-): Steps<SettledWindow> {
+): Steps<ChangedWindow> {
   const document = { blocks, rendered, text, renderer, ...commonEnds(rendered, text) };
   let { from, to } = document;
   for (;;) {
-    const settled = yield* settleWindow(document, from, to);
-    if ("deletes" in settled) return settled;
+    const window = yield* fitWindow(document, from, to);
+    if ("deletes" in window) return window;
     // A block at the edge cannot be kept as it stands: it goes through the window too.
-    if (settled.fault < from) from = lastVisible(rendered.chunks, settled.fault + 1);
-    else if (settled.to < blocks.length) to = settled.to + 1;
+    if (window.fault < from) from = lastVisible(rendered.chunks, window.fault + 1);
+    else if (window.to < blocks.length) to = window.to + 1;
     else if (from > 0) from = 0;
     else throw new Error("a document's own blocks do not render to its text");
   }
@@ -116,7 +116,7 @@ interface Fault {
   readonly to: number;
 }
 
-function* settleWindow(document: ChangedDocument, from: number, atLeast: number): Steps<SettledWindow | Fault> {
+function* fitWindow(document: ChangedDocument, from: number, atLeast: number): Steps<ChangedWindow | Fault> {
   const { blocks, rendered, renderer } = document;
   const { next, to } = yield* splitUntilCommon(document, from, atLeast);
   const old = blocks.slice(from, to);
@@ -151,7 +151,7 @@ function* settleWindow(document: ChangedDocument, from: number, atLeast: number)
   followings.set(end + 1, rendered.followings[to + 1] ?? DOCUMENT_END);
   for (let place = end - 1; place >= 0; place--) {
     if (endsStep(end - place)) yield;
-    const following = settleSlot(place, slotAt, followings, renderer);
+    const following = fitSlot(place, slotAt, followings, renderer);
     if (!following) return { fault: place, to };
     if (place < from && sameFollowing(following, rendered.followings[place]!)) break;
     followings.set(place, following);
@@ -181,7 +181,7 @@ function* settleWindow(document: ChangedDocument, from: number, atLeast: number)
  * the block after it rendered from source too (nothing stands tight against a block in canonical form). Undefined when
  * none of that helps.
  */
-function settleSlot(
+function fitSlot(
   place: number,
   slotAt: (place: number) => Slot | undefined,
   followings: Map<number, Following>,

@@ -13,7 +13,7 @@ export interface FileCacheDeps {
   /** Whether the space has ended for this account, so that nothing of it can be asked for again. */
   isOver(spaceId: SpaceId): boolean;
   /** Whether what is there may still be on its way: nothing is swept then. */
-  isSettling(): boolean;
+  isBootstrapping(): boolean;
   readonly limitBytes: number | undefined;
   readonly log: Log;
 }
@@ -91,7 +91,7 @@ export function createFileCache(deps: FileCacheDeps) {
 
     /** Drops what nothing has referred to for a day, and copies that the disk damaged. */
     async sweep(): Promise<void> {
-      if (deps.isSettling()) return;
+      if (deps.isBootstrapping()) return;
       const nowMs = performance.now();
       const elapsedMs = nowMs - sweptAtMs;
       sweptAtMs = nowMs;

@@ -31,7 +31,7 @@ type Page = (after: string, limit: number) => readonly FileContent[];
  * Where looking at a space goes on: in each list of contents after the one that was begun last, and in the list after that one's.
  * So what nobody has keeps nothing else waiting.
  */
-interface Place {
+interface Progress {
   list: number;
   readonly after: string[];
   /** Roots that were begun since it became time to try again. */
@@ -44,7 +44,7 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
   /** Spaces that may lack something, and when to look at them, by a monotonic clock. */
   const dueMs = new Map<SpaceId, number>();
   const running = new Map<string, Promise<void>>();
-  const places = new Map<SpaceId, Place>();
+  const places = new Map<SpaceId, Progress>();
   let looking: Promise<void> | undefined;
   let stopped = false;
   let tick: ReturnType<typeof setInterval> | undefined;

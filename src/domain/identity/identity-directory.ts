@@ -29,7 +29,7 @@ export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
   };
 
   /** Tells what a change made of these identities. */
-  const tell = (before: ReadonlyMap<string, IdentityInfo | undefined>): void => {
+  const notify = (before: ReadonlyMap<string, IdentityInfo | undefined>): void => {
     const frame: Required<IdentitiesFrame> = { added: [], updated: [], removed: [] };
     for (const [identity, was] of before) {
       const is = infoOf(identity);
@@ -37,12 +37,12 @@ export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
       else if (!is && was) frame.removed.push(identity);
       else if (is && !Bun.deepEquals(is, was)) frame.updated.push(is);
     }
-    const told: IdentitiesFrame = {
+    const news: IdentitiesFrame = {
       ...(frame.added.length > 0 ? { added: frame.added } : {}),
       ...(frame.updated.length > 0 ? { updated: frame.updated } : {}),
       ...(frame.removed.length > 0 ? { removed: frame.removed } : {}),
     };
-    if (Object.keys(told).length > 0) for (const listener of listeners) listener(told);
+    if (Object.keys(news).length > 0) for (const listener of listeners) listener(news);
   };
 
   const remember = (identities: Iterable<string>) =>
@@ -58,7 +58,7 @@ export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
         apply();
         return known;
       });
-      tell(before);
+      notify(before);
     } finally {
       underWay--;
     }

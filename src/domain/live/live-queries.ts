@@ -144,9 +144,9 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
 
   function publish(watched: WatchedWindow, entries: readonly LiveEntry[]): void {
     if (entries.length === 0) return;
-    const told = watched.audience.publish(entries);
-    for (const member of told.informed) informed.push(member);
-    for (const member of told.overflowed) end(watched, member, "overflow");
+    const published = watched.audience.publish(entries);
+    for (const member of published.informed) informed.push(member);
+    for (const member of published.overflowed) end(watched, member, "overflow");
   }
 
   function inform(): void {

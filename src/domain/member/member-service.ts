@@ -69,16 +69,16 @@ export function createMemberService(deps: MemberServiceDeps) {
   const listeners = new Set<(frame: MemberFrame) => void>();
   const act = async (build: AclBuild): Promise<void> => void (await deps.changeAcl(build));
 
-  let told = membersOf(space);
-  const tell = (): void => {
+  let shown = membersOf(space);
+  const notify = (): void => {
     const now = membersOf(space);
-    const frames = memberFrames(told, now);
-    told = now;
+    const frames = memberFrames(shown, now);
+    shown = now;
     for (const frame of frames) for (const listener of [...listeners]) listener(frame);
   };
-  const stopRights = space.aclService.onChanged(tell);
+  const stopRights = space.aclService.onChanged(notify);
   const stopProfiles = space.engine.onCommit((batch) => {
-    if (batch.touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) tell();
+    if (batch.touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) notify();
   });
 
   /** A dry run: throws what acting would throw, before a secret is kept for the action. */

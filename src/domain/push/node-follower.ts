@@ -40,7 +40,7 @@ interface FollowerDeps {
 }
 
 /** What was last sent to the node, as texts, and when. */
-interface Told {
+interface SentState {
   readonly token: string;
   readonly plan: string;
   readonly atMs: number;
@@ -57,7 +57,7 @@ export interface NodeFollower extends Service {
 export function createNodeFollower(deps: FollowerDeps): NodeFollower {
   const { calls, tokenFile, store, clock, log } = deps;
   /** Undefined while it is not known what the node has. */
-  let told: Told | undefined;
+  let sent: SentState | undefined;
   /** How often the node was found to have lost what was sent to it. */
   let losses = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -82,7 +82,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
         wakeIn(again ? DEBOUNCE_MS : LOOK_MS);
       })
       .catch((error: unknown) => {
-        told = undefined;
+        sent = undefined;
         if (stopped) return;
         const delayMs = (error instanceof NodeFault ? error.retryAfterMs : undefined) ?? retryDelayMs(failures);
         failures++;
@@ -100,16 +100,16 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     await sendPruned();
     const token = await tokenFile.read();
     const planned = await deps.plan.plan();
-    const now: Told = {
+    const now: SentState = {
       token: JSON.stringify(token),
       plan: JSON.stringify(planned.map(({ keys, topics }) => [keys.publicKey, topics])),
       atMs: clock.nowMs(),
     };
-    const isFresh = told !== undefined && now.atMs - told.atMs < LOOK_MS / 2;
-    if (isFresh && told?.token === now.token && told.plan === now.plan) return;
+    const isFresh = sent !== undefined && now.atMs - sent.atMs < LOOK_MS / 2;
+    if (isFresh && sent?.token === now.token && sent.plan === now.plan) return;
     const state = losses;
-    if (await sendToken(token, told?.token === now.token)) await sendTopics(planned);
-    told = state === losses ? now : undefined;
+    if (await sendToken(token, sent?.token === now.token)) await sendTopics(planned);
+    sent = state === losses ? now : undefined;
   };
 
   /** Devices that were pruned lose their tokens. */
@@ -178,7 +178,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     kick,
     sendAgain() {
       losses++;
-      told = undefined;
+      sent = undefined;
       kick();
     },
     start() {

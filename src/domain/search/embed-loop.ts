@@ -1,7 +1,7 @@
 /** Gives the texts of the indexes their vectors, one space after the other, with lower priority than everything else. */
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
-import type { IndexPlace, IndexRequest, PendingTexts, VectorSide } from "../../search/index-protocol.ts";
+import type { IndexFiles, IndexRequest, PendingTexts, VectorSide } from "../../search/index-protocol.ts";
 import { MOST_TRIES, type PendingText, type VectorModel } from "../../store/search/vector-table.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
 import { type EmbeddedTexts, type Embedder, EmbedderLost } from "./embedder.ts";
@@ -17,7 +17,7 @@ const RETRY_MS = 2_000;
 export interface EmbedLoopDeps {
   readonly embedder: Embedder;
   readonly nativeDir: string;
-  placeOf(spaceId: SpaceId): IndexPlace;
+  placeOf(spaceId: SpaceId): IndexFiles;
   ask<T>(request: IndexRequest): Promise<T>;
   /** This machine cannot search vectors. */
   onUnsupported(reason: string): void;
@@ -84,7 +84,7 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
   };
 
   /** Answers how many were embedded. A text that ends the embedder twice is skipped for good. */
-  const embedTexts = async (place: IndexPlace, side: VectorSide, texts: readonly PendingText[]): Promise<number> => {
+  const embedTexts = async (place: IndexFiles, side: VectorSide, texts: readonly PendingText[]): Promise<number> => {
     try {
       await keep(
         place,
@@ -110,7 +110,7 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
       () => false,
     );
 
-  const keep = async (place: IndexPlace, texts: readonly PendingText[], embedded: EmbeddedTexts): Promise<void> => {
+  const keep = async (place: IndexFiles, texts: readonly PendingText[], embedded: EmbeddedTexts): Promise<void> => {
     model = embedded.model;
     await ask({
       kind: "keep",
@@ -120,7 +120,7 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
     });
   };
 
-  const noteFault = async (place: IndexPlace, side: VectorSide, { hash, text }: PendingText): Promise<void> => {
+  const noteFault = async (place: IndexFiles, side: VectorSide, { hash, text }: PendingText): Promise<void> => {
     const tries = await ask<number>({ kind: "fault", place, side, hash });
     if (tries >= MOST_TRIES)
       log.warn("a text ends the process that embeds it: it is found by its words alone", {

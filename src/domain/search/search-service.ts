@@ -16,7 +16,7 @@ import { ChildLost, createChildClient } from "../../search/child-process.ts";
 import {
   INDEX_CHILD,
   type IndexAnswer,
-  type IndexPlace,
+  type IndexFiles,
   type IndexReport,
   type IndexRequest,
   type IndexState,
@@ -122,7 +122,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     : undefined;
   if (enabled) mkdirSync(deps.directory, { recursive: true, mode: 0o700 });
 
-  function placeOf(spaceId: SpaceId): IndexPlace {
+  function placeOf(spaceId: SpaceId): IndexFiles {
     return { spaceId, source: deps.databaseOf(spaceId), index: join(deps.directory, `${spaceId}.db`) };
   }
 

@@ -182,12 +182,12 @@ describe("[AGENT-8] runs", () => {
     const world = createTriggerWorld();
     world.put({ enabled: false });
     const runId = await world.scheduler.runNow(world.record(), { args: { x: 1 }, dry: true });
-    await world.settle();
+    await world.idle();
     expect(world.rows.get(runId)).toMatchObject({ status: "ok", dry: true });
     expect(world.requests[0]?.args).toEqual({ x: 1 });
     expect(world.record()).not.toHaveProperty("runCount");
     await world.scheduler.runNow(world.record(), {});
-    await world.settle();
+    await world.idle();
     expect(world.record()["runCount"]).toBe(1);
   });
 
@@ -201,7 +201,7 @@ describe("[AGENT-8] runs", () => {
     const runId = await world.scheduler.runNow(world.record(), {});
     expect(world.scheduler.cancel("run_none")).toBe(false);
     expect(world.scheduler.cancel(runId)).toBe(true);
-    await world.settle();
+    await world.idle();
     expect(world.rows.get(runId)).toMatchObject({ status: "interrupted" });
     const other = await world.scheduler.runNow(world.record(), {});
     await world.scheduler.stop();
@@ -222,7 +222,7 @@ describe("[AGENT-8] runs", () => {
     expect(fires(world)).toBe(1);
     disk.reject(new Error("the disk is full"));
     await started;
-    await world.settle();
+    await world.idle();
     expect([world.requests[0]?.signal.aborted, world.rows.size, world.record()["runCount"]]).toEqual([
       true,
       0,
@@ -245,7 +245,7 @@ describe("[AGENT-8] runs", () => {
     expect(world.requests.map(({ trigger }) => trigger.id)).toEqual(["a", "b", "c", "d", "e"]);
     disk.resolve();
     await Promise.all(all);
-    await world.settle();
+    await world.idle();
     expect(world.requests.map(({ trigger }) => trigger.id)).toEqual(["a", "b", "c", "d", "e", "a"]);
   });
 
@@ -260,7 +260,7 @@ describe("[AGENT-8] runs", () => {
     await Bun.sleep(0);
     expect(fires(world)).toBe(4);
     release.resolve({});
-    await world.settle();
+    await world.idle();
     expect(fires(world)).toBe(5);
   });
 });

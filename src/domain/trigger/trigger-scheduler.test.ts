@@ -107,7 +107,7 @@ describe("[AGENT-2] cron", () => {
     }
     expect(fires(world)).toBe(2);
     release.resolve({});
-    await world.settle();
+    await world.idle();
     const statuses = (id: string) =>
       [...world.rows.values()].filter((row) => row["triggerId"] === id).map((row) => row["status"]);
     expect([statuses("skip"), statuses("queue")]).toEqual([
@@ -207,7 +207,7 @@ describe("[AGENT-4] event", () => {
     await Bun.sleep(0);
     expect(world.record()["lastStatus"]).toBe("queue_full");
     release.resolve({});
-    await world.settle();
+    await world.idle();
     expect(fires(world)).toBe(17);
   });
 });

@@ -3,11 +3,11 @@ import { makeDurableDirectory } from "../../base/durable-directory.ts";
 import type { Wallet } from "../../crypto/wallet.ts";
 import { encodeWallet } from "../../crypto/wallet-envelope.ts";
 import { createWalletFile } from "../../crypto/wallet-file.ts";
-import { type AccountPlace, placeOf } from "./account-places.ts";
+import { type AccountPaths, placeOf } from "./account-places.ts";
 
 /** A new account's directory with its wallet. */
 export interface CreatedAccount {
-  readonly place: AccountPlace;
+  readonly place: AccountPaths;
   /** Removes what was created, when the account cannot be used after all. */
   remove(): void;
 }

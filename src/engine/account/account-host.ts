@@ -11,7 +11,7 @@ import type { Engine } from "../engine.ts";
 import { createAccount } from "./account-create.ts";
 import { type AccountLock, lockAccount } from "./account-lock.ts";
 import { openAccount } from "./account-open.ts";
-import { type AccountPlace, findLocalWallet, isAccountId, listLocalWallets, resolvePlace } from "./account-places.ts";
+import { type AccountPaths, findLocalWallet, isAccountId, listLocalWallets, resolvePlace } from "./account-places.ts";
 
 /** A wallet found in the data root. `default` only on the flat root wallet. */
 export interface AccountListItem {
@@ -97,7 +97,7 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
   }
 
   async function openAndBoot(
-    place: AccountPlace,
+    place: AccountPaths,
     expected: AccountId | undefined,
     passkey: string | undefined,
   ): Promise<AccountId> {
@@ -119,7 +119,7 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
   }
 
   /** When an account is selected, a wallet that belongs to another account, or cannot be read, counts as none. */
-  async function findOrWarn(id: AccountId): Promise<AccountPlace | undefined> {
+  async function findOrWarn(id: AccountId): Promise<AccountPaths | undefined> {
     try {
       return await findLocalWallet(dataDir, id);
     } catch (error) {

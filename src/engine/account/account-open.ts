@@ -7,7 +7,7 @@ import { readWalletFile, writeWalletFile } from "../../crypto/wallet-file.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { StartRefusal } from "../start-refusal.ts";
 import { type AccountLock, lockAccount } from "./account-lock.ts";
-import type { AccountPlace } from "./account-places.ts";
+import type { AccountPaths } from "./account-places.ts";
 
 /** An account that this process has locked and whose wallet is open. */
 export interface OpenAccount {
@@ -16,7 +16,7 @@ export interface OpenAccount {
 }
 
 export interface OpenOptions {
-  readonly place: AccountPlace;
+  readonly place: AccountPaths;
   /** The id the wallet must have, where one was asked for. */
   readonly expected: AccountId | undefined;
   readonly passkey: string | undefined;

@@ -12,22 +12,22 @@ import { StartRefusal } from "../start-refusal.ts";
 const WALLET_NAME = "wallet.key";
 
 /** Where an account lives: its wallet, and the directory with its data. */
-export interface AccountPlace {
+export interface AccountPaths {
   readonly walletPath: string;
   readonly accountDir: string;
 }
 
 /** A wallet found in the data root. */
-export interface LocalWallet extends AccountPlace {
+export interface LocalWallet extends AccountPaths {
   readonly header: WalletHeader;
   /** The wallet at the root itself (the flat layout). */
   readonly flat: boolean;
 }
 
-const flatPlace = (dataDir: string): AccountPlace => ({ accountDir: dataDir, walletPath: join(dataDir, WALLET_NAME) });
+const flatPlace = (dataDir: string): AccountPaths => ({ accountDir: dataDir, walletPath: join(dataDir, WALLET_NAME) });
 
 /** Returns where an account with its own directory lives; `id` must have been parsed, because it becomes a path. */
-export function placeOf(dataDir: string, id: AccountId): AccountPlace {
+export function placeOf(dataDir: string, id: AccountId): AccountPaths {
   const accountDir = join(dataDir, id);
   return { accountDir, walletPath: join(accountDir, WALLET_NAME) };
 }
@@ -57,7 +57,7 @@ export async function listLocalWallets(dataDir: string, log: Log): Promise<Local
  * The local wallet of an account: in its own directory, else the flat one if it is that account's. Throws
  * auth.mnemonic_mismatch when the account's directory holds a wallet that is not the account's or cannot be read.
  */
-export async function findLocalWallet(dataDir: string, id: AccountId): Promise<AccountPlace | undefined> {
+export async function findLocalWallet(dataDir: string, id: AccountId): Promise<AccountPaths | undefined> {
   const own = placeOf(dataDir, id);
   const header = await readHeader(own.walletPath).catch((cause: unknown) => {
     const message = "The wallet in this account's directory cannot be read; move it away, then restore the account";
@@ -79,7 +79,7 @@ export async function findLocalWallet(dataDir: string, id: AccountId): Promise<A
  */
 export async function resolvePlace(
   config: Config,
-): Promise<{ place: AccountPlace; expected: AccountId | undefined } | undefined> {
+): Promise<{ place: AccountPaths; expected: AccountId | undefined } | undefined> {
   const { dataDir, account } = config;
   const walletPath = config["auth.walletPath"];
   if (walletPath !== undefined) {
@@ -97,7 +97,7 @@ export async function resolvePlace(
   return sole === undefined ? undefined : { place: placeOf(dataDir, sole), expected: sole };
 }
 
-function selectPlace(dataDir: string, account: AccountId): AccountPlace {
+function selectPlace(dataDir: string, account: AccountId): AccountPaths {
   const own = placeOf(dataDir, account);
   if (exists(own.walletPath)) return own;
   const flat = flatPlace(dataDir);

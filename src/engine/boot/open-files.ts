@@ -6,7 +6,7 @@ import type { OpenAccount } from "./open-account.ts";
 import type { Bus } from "./open-bus.ts";
 
 /**
- * Boot, phase 3, closed with `parts`: opens the contents of files, which are dropped with their space. `isSettling` is true
+ * Boot, phase 3, closed with `parts`: opens the contents of files, which are dropped with their space. `isBootstrapping` is true
  * while the boot pass runs.
  */
 export async function openFiles(
@@ -15,7 +15,7 @@ export async function openFiles(
   { spaces }: OpenAccount,
   { startLongWork }: Bus,
   events: SpaceEvents,
-  isSettling: () => boolean,
+  isBootstrapping: () => boolean,
 ): Promise<AccountFiles> {
   const opened = await createAccountFiles({
     accountDir,
@@ -28,7 +28,7 @@ export async function openFiles(
     activeIds: spaces.activeIds,
     isActive: spaces.isActive,
     isOver: (spaceId) => spaces.rowOf(spaceId)?.["status"] === "deleted",
-    isSettling,
+    isBootstrapping,
     isBusy,
     use: (spaceId, run) => spaces.use(spaces.requireActive(spaceId), run),
   });

@@ -110,7 +110,7 @@ function readWanted(input: JsonObject, secret: (name: string) => string | undefi
   return { url: parsed, method: method.toUpperCase(), headers: sent, body: body ?? undefined };
 }
 
-interface Place {
+interface Target {
   readonly address: string;
   readonly port: number;
   readonly name: string;
@@ -118,7 +118,7 @@ interface Place {
 }
 
 /** One exchange with an address that was checked; the name goes into the Host header and the TLS handshake. */
-function send(wanted: Wanted, place: Place, signal: AbortSignal): Promise<{ message: IncomingMessage; body: string }> {
+function send(wanted: Wanted, place: Target, signal: AbortSignal): Promise<{ message: IncomingMessage; body: string }> {
   const { url, method, headers, body } = wanted;
   const { promise, resolve, reject } = Promise.withResolvers<{ message: IncomingMessage; body: string }>();
   const failed = (error: Error): void =>

@@ -3,7 +3,7 @@ import { refusedAs, SvcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
-import { badPipeline, below, type Place } from "../expression/aggregate-faults.ts";
+import { badPipeline, below, type PipelinePath } from "../expression/aggregate-faults.ts";
 import { createExpressionScope } from "../expression/expression-parse.ts";
 import type { Evaluate, ExpressionScope } from "../expression/expression-types.ts";
 import { checkOutputName } from "../expression/output-field.ts";
@@ -30,7 +30,7 @@ export function parsePipeline(input: unknown, options: FilterOptions = {}): Pipe
   return { stages, expressions: parser.expressions };
 }
 
-type StageParser = (operand: Json, place: Place) => StageAction;
+type StageParser = (operand: Json, place: PipelinePath) => StageAction;
 
 class PipelineParser {
   readonly #options: FilterOptions;
@@ -61,14 +61,14 @@ class PipelineParser {
     return this.#scope.nodes();
   }
 
-  parseStages(input: readonly unknown[], place: Place, inFacet: boolean): Stage[] {
+  parseStages(input: readonly unknown[], place: PipelinePath, inFacet: boolean): Stage[] {
     return input.map((entry, index) => {
       const at = below(place, index);
       if (++this.#stages > LIMITS.pipelineStages) throw badPipeline(at, refusal("pipeline.stages"));
       if (!isJsonObject(entry)) throw badPipeline(at, refusal("pipeline.stage"));
       const [name, ...others] = Object.keys(entry);
       if (name === undefined || others.length > 0) throw badPipeline(at, refusal("pipeline.one_key"));
-      const stagePlace: Place = { stage: name, path: joinPath(at.path, name) };
+      const stagePlace: PipelinePath = { stage: name, path: joinPath(at.path, name) };
       const parser = this.#parsers.get(name);
       if (!parser) throw badPipeline(stagePlace, refusal("pipeline.no_stage", { stages: [...this.#parsers.keys()] }));
       if (inFacet && name === "$facet") throw badPipeline(stagePlace, refusal("stage.facet_in_facet"));
@@ -76,7 +76,7 @@ class PipelineParser {
     });
   }
 
-  #parseMatch(operand: Json, place: Place): StageAction {
+  #parseMatch(operand: Json, place: PipelinePath): StageAction {
     if (!isJsonObject(operand)) throw badPipeline(place, refusal("stage.filter"));
     const conditions: Evaluate[] = [];
     const plain = this.#takeExpressions(operand, place, conditions, 1);
@@ -92,7 +92,7 @@ class PipelineParser {
   }
 
   /** The filter without its `$expr` conditions, which stand at its top or inside `$and`. */
-  #takeExpressions(filter: JsonObject, place: Place, into: Evaluate[], depth: number): JsonObject {
+  #takeExpressions(filter: JsonObject, place: PipelinePath, into: Evaluate[], depth: number): JsonObject {
     const plain: JsonObject = {};
     for (const [key, value] of Object.entries(filter)) {
       const at = below(place, key);
@@ -106,7 +106,7 @@ class PipelineParser {
     return plain;
   }
 
-  #parseProject(operand: Json, place: Place): StageAction {
+  #parseProject(operand: Json, place: PipelinePath): StageAction {
     const entries = nonEmptyObject(operand, place, refusal("stage.project"));
     const before = this.#scope.composites();
     const fields = entries.map(([name, value]): OutputField => {
@@ -120,7 +120,7 @@ class PipelineParser {
     return { kind: "project", fields, mayGrow: this.#mayGrow(fields, before) };
   }
 
-  #parseAddFields(operand: Json, place: Place): StageAction {
+  #parseAddFields(operand: Json, place: PipelinePath): StageAction {
     const entries = nonEmptyObject(operand, place, refusal("stage.set"));
     const before = this.#scope.composites();
     const fields = entries.map(([name, value]) => {
@@ -130,7 +130,7 @@ class PipelineParser {
     return { kind: "addFields", fields, mayGrow: this.#mayGrow(fields, before) };
   }
 
-  #field(name: string, value: Json, place: Place): OutputField {
+  #field(name: string, value: Json, place: PipelinePath): OutputField {
     return { name, evaluate: this.#scope.parse(value, place).evaluate };
   }
 
@@ -139,7 +139,7 @@ class PipelineParser {
     return this.#fields > FEW_FIELDS || this.#scope.composites() > compositesBefore;
   }
 
-  #parseGroup(operand: Json, place: Place): StageAction {
+  #parseGroup(operand: Json, place: PipelinePath): StageAction {
     const entries = nonEmptyObject(operand, place, refusal("stage.group"));
     const keys = entries.filter(([name]) => name === "_id" || name === "id");
     const [key] = keys;
@@ -150,7 +150,7 @@ class PipelineParser {
     return { kind: "group", key: this.#scope.parse(key[1], below(place, key[0])), fields };
   }
 
-  #parseGroupField(name: string, value: Json, place: Place): GroupField {
+  #parseGroupField(name: string, value: Json, place: PipelinePath): GroupField {
     checkOutputName(name, place);
     const [only, ...others] = isJsonObject(value) ? Object.entries(value) : [];
     if (!only || others.length > 0)
@@ -164,7 +164,7 @@ class PipelineParser {
     return { name, accumulator, operand: this.#scope.parse(operand, at) };
   }
 
-  #parseFacet(operand: Json, place: Place): StageAction {
+  #parseFacet(operand: Json, place: PipelinePath): StageAction {
     const entries = nonEmptyObject(operand, place, refusal("stage.facets"));
     const branches = entries.map(([name, stages]): FacetBranch => {
       const at = below(place, name);
@@ -176,7 +176,7 @@ class PipelineParser {
   }
 }
 
-function parseSortStage(operand: Json, place: Place): StageAction {
+function parseSortStage(operand: Json, place: PipelinePath): StageAction {
   const entries = nonEmptyObject(operand, place, refusal("stage.sort"));
   if (entries.length > LIMITS.sortKeys) throw badPipeline(place, refusal("stage.sort_paths"));
   const keys = entries.map(([path, direction]): SortKey => {
@@ -187,18 +187,18 @@ function parseSortStage(operand: Json, place: Place): StageAction {
   return { kind: "sort", keys };
 }
 
-function wholeNumber(operand: Json, least: number, place: Place): number {
+function wholeNumber(operand: Json, least: number, place: PipelinePath): number {
   if (typeof operand !== "number" || !Number.isSafeInteger(operand) || operand < least)
     throw badPipeline(place, refusal("stage.integer", { least }));
   return operand;
 }
 
-function parseCount(operand: Json, place: Place): StageAction {
+function parseCount(operand: Json, place: PipelinePath): StageAction {
   if (typeof operand !== "string") throw badPipeline(place, refusal("stage.count"));
   return { kind: "count", name: checkOutputName(operand, place) };
 }
 
-function parseUnwind(operand: Json, place: Place): StageAction {
+function parseUnwind(operand: Json, place: PipelinePath): StageAction {
   const named: JsonObject = isJsonObject(operand) ? operand : { path: operand };
   for (const key of Object.keys(named))
     if (key !== "path" && key !== "preserveNullAndEmptyArrays")
@@ -214,7 +214,7 @@ function parseUnwind(operand: Json, place: Place): StageAction {
   return { kind: "unwind", path: toFieldPath(path.slice(1)), preserve };
 }
 
-function parseLookup(operand: Json, place: Place): StageAction {
+function parseLookup(operand: Json, place: PipelinePath): StageAction {
   const named = Object.fromEntries(nonEmptyObject(operand, place, refusal("stage.lookup")));
   for (const key of Object.keys(named))
     if (!["localField", "foreignField", "as"].includes(key))
@@ -227,14 +227,14 @@ function parseLookup(operand: Json, place: Place): StageAction {
   return { kind: "lookup", localField, as: checkOutputName(as, below(place, "as")) };
 }
 
-function nonEmptyObject(operand: Json, place: Place, takes: Refusal): [string, Json][] {
+function nonEmptyObject(operand: Json, place: PipelinePath, takes: Refusal): [string, Json][] {
   const entries = isJsonObject(operand) ? Object.entries(operand) : [];
   if (entries.length === 0) throw badPipeline(place, takes);
   return entries;
 }
 
 /** `{"a": {"b": 1}}` could mean to keep `a.b` or to write 1, so it is refused rather than read in one of the two ways. */
-function refuseNestedFlags(value: Json, place: Place): void {
+function refuseNestedFlags(value: Json, place: PipelinePath): void {
   if (!isJsonObject(value) || Object.keys(value).some((key) => key.startsWith("$"))) return;
   for (const [key, part] of Object.entries(value)) {
     const at = below(place, key);

@@ -3,17 +3,17 @@ import { refusedPart, type SvcError } from "../../protocol/errors.ts";
 import type { Refusal } from "../../protocol/refusals.ts";
 import { joinPath, shorten } from "../filter/filter-faults.ts";
 
-export interface Place {
+export interface PipelinePath {
   /** The stage's name, `$group`. */
   readonly stage: string;
   /** Dotted, from the body's root: `pipeline.2.$group.total.$sum`. */
   readonly path: string;
 }
 
-export function below(place: Place, key: string | number): Place {
+export function below(place: PipelinePath, key: string | number): PipelinePath {
   return { stage: place.stage, path: joinPath(place.path, String(key)) };
 }
 
-export function badPipeline({ stage, path }: Place, why: Refusal): SvcError {
+export function badPipeline({ stage, path }: PipelinePath, why: Refusal): SvcError {
   return refusedPart("aggregate.bad_pipeline", { stage: shorten(stage), path: shorten(path) }, why, "pipeline");
 }

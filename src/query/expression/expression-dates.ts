@@ -5,7 +5,7 @@
 import type { Json } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { instantOf, isInstantMs, toInstant } from "../value/instant.ts";
-import { badPipeline, below, type Place } from "./aggregate-faults.ts";
+import { badPipeline, below, type PipelinePath } from "./aggregate-faults.ts";
 import {
   addToDate,
   countBoundaries,
@@ -93,13 +93,13 @@ function toDate(ms: number | undefined): Json {
   return ms !== undefined && isInstantMs(ms) ? toInstant(ms) : null;
 }
 
-function parseUnit(value: Json, place: Place): TimeUnit {
+function parseUnit(value: Json, place: PipelinePath): TimeUnit {
   const unit = TIME_UNITS.find((name) => name === value);
   if (!unit) throw badPipeline(place, refusal("expression.one_of", { values: TIME_UNITS }));
   return unit;
 }
 
-function parseZone(value: Json | undefined, place: Place): TimeZone {
+function parseZone(value: Json | undefined, place: PipelinePath): TimeZone {
   if (value === undefined) return UTC;
   const zone = typeof value === "string" ? parseTimeZone(value) : undefined;
   if (!zone) throw badPipeline(place, refusal("expression.zone"));
@@ -107,7 +107,7 @@ function parseZone(value: Json | undefined, place: Place): TimeZone {
 }
 
 /** Takes full names or their first three letters, in any case; Sunday where absent. */
-function parseWeekStart(value: Json | undefined, place: Place): Weekday {
+function parseWeekStart(value: Json | undefined, place: PipelinePath): Weekday {
   if (value === undefined) return 0;
   const name = typeof value === "string" ? value.toLowerCase() : "";
   const day = WEEKDAYS.findIndex((weekday) => weekday === name || weekday.slice(0, 3) === name);

@@ -5,7 +5,7 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../value/canonical-instants.ts";
 import { isDateShaped, parseInstant } from "../value/instant.ts";
-import { badPipeline, below, type Place } from "./aggregate-faults.ts";
+import { badPipeline, below, type PipelinePath } from "./aggregate-faults.ts";
 import { DATE_OPERATORS } from "./expression-dates.ts";
 import { LOGIC_OPERATORS } from "./expression-logic.ts";
 import { NUMBER_OPERATORS } from "./expression-numbers.ts";
@@ -48,7 +48,7 @@ export function createExpressionScope(): ExpressionScope {
   return scopeAt(1);
 }
 
-function parseExpression(input: Json, place: Place, scope: ExpressionScope): Expression {
+function parseExpression(input: Json, place: PipelinePath, scope: ExpressionScope): Expression {
   if (typeof input === "string" && input.startsWith("$")) return parseFieldExpression(input, place);
   if (typeof input !== "object" || input === null) return literal(input);
   const inner = scope.deeper(place);
@@ -70,7 +70,7 @@ function literal(value: Json): Expression {
   return { literal: value, evaluate: () => value };
 }
 
-function parseOperator(operator: string, operand: Json, place: Place, scope: ExpressionScope): Expression {
+function parseOperator(operator: string, operand: Json, place: PipelinePath, scope: ExpressionScope): Expression {
   if (operator === "$literal") return literal(canonicalInstants(operand));
   const parser = OPERATORS.get(operator);
   if (!parser) throw badPipeline(place, refusal("expression.none", { operators: [...OPERATORS.keys()] }));
@@ -78,7 +78,7 @@ function parseOperator(operator: string, operand: Json, place: Place, scope: Exp
 }
 
 /** Missing elements become null, so that the others keep their positions. */
-function parseArray(parts: readonly Json[], place: Place, scope: ExpressionScope): Expression {
+function parseArray(parts: readonly Json[], place: PipelinePath, scope: ExpressionScope): Expression {
   const elements = parts.map((part, index) => scope.parse(part, below(place, index)));
   if (elements.every((element) => element.literal !== undefined))
     return literal(elements.map((element) => element.literal as Json));
@@ -87,7 +87,7 @@ function parseArray(parts: readonly Json[], place: Place, scope: ExpressionScope
 }
 
 /** Missing fields are left out. */
-function parseDocument(document: JsonObject, place: Place, scope: ExpressionScope): Expression {
+function parseDocument(document: JsonObject, place: PipelinePath, scope: ExpressionScope): Expression {
   const fields = Object.entries(document).map(([name, part]): [string, Evaluate] => {
     const at = below(place, name);
     return [checkOutputName(name, at), scope.parse(part, at).evaluate];

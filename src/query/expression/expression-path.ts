@@ -2,13 +2,13 @@
 import type { Json } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { arrayIndexOf, isSubdocument, ownValue, toFieldPath } from "../value/field-path.ts";
-import { badPipeline, type Place } from "./aggregate-faults.ts";
+import { badPipeline, type PipelinePath } from "./aggregate-faults.ts";
 import type { Expression } from "./expression-types.ts";
 
 const MAX_SEGMENTS = 64;
 
 /** Parses `$a.b`. */
-export function parseFieldExpression(text: string, place: Place): Expression {
+export function parseFieldExpression(text: string, place: PipelinePath): Expression {
   if (text.startsWith("$$")) throw badPipeline(place, refusal("expression.variable"));
   const path = text.slice(1);
   const { segments } = toFieldPath(path);

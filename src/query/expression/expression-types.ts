@@ -2,7 +2,7 @@
 
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
-import { badPipeline, below, type Place } from "./aggregate-faults.ts";
+import { badPipeline, below, type PipelinePath } from "./aggregate-faults.ts";
 
 /** Computes a value from a document; undefined means missing. A faulty operand gives null at run time, never an error. */
 export type Evaluate = (doc: JsonObject) => Json | undefined;
@@ -17,21 +17,21 @@ export interface Expression {
 
 /** Parses the operands of an operator, and counts expressions and levels against the limits. */
 export interface ExpressionScope {
-  parse(input: Json, place: Place): Expression;
+  parse(input: Json, place: PipelinePath): Expression;
   /** The scope one level further down. */
-  deeper(place: Place): ExpressionScope;
+  deeper(place: PipelinePath): ExpressionScope;
   /** How many expressions were parsed. */
   nodes(): number;
   /** How many of the parsed expressions build arrays, documents or strings: these are the ones that can repeat a value. */
   composites(): number;
 }
 
-export type OperatorParser = (operand: Json, place: Place, scope: ExpressionScope) => Evaluate;
+export type OperatorParser = (operand: Json, place: PipelinePath, scope: ExpressionScope) => Evaluate;
 
 /** Parses positional arguments: an array, or one bare argument. */
 export function parseArguments(
   operand: Json,
-  place: Place,
+  place: PipelinePath,
   scope: ExpressionScope,
   min: number,
   max: number = min,
@@ -47,7 +47,7 @@ export function parseArguments(
 /** Parses named arguments: an object that has no other keys than those listed. */
 export function parseNamed<Required extends string, Optional extends string = never>(
   operand: Json,
-  place: Place,
+  place: PipelinePath,
   required: readonly Required[],
   optional: readonly Optional[] = [],
 ): Record<Required, Json> & Partial<Record<Optional, Json>> {
@@ -61,11 +61,11 @@ export function parseNamed<Required extends string, Optional extends string = ne
   return operand as Record<Required, Json> & Partial<Record<Optional, Json>>;
 }
 
-export function tooDeep(place: Place) {
+export function tooDeep(place: PipelinePath) {
   return badPipeline(place, refusal("expression.levels"));
 }
 
-export function tooMany(place: Place) {
+export function tooMany(place: PipelinePath) {
   return badPipeline(place, refusal("expression.many"));
 }
 

@@ -1,10 +1,10 @@
 /** The field names that a pipeline gives to its documents, and how they are written safely. */
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
-import { badPipeline, type Place } from "./aggregate-faults.ts";
+import { badPipeline, type PipelinePath } from "./aggregate-faults.ts";
 
 /** @throws SvcError aggregate.bad_pipeline for an empty name, one with a dot, or one that begins with `$` */
-export function checkOutputName(name: string, place: Place): string {
+export function checkOutputName(name: string, place: PipelinePath): string {
   if (name === "") throw badPipeline(place, refusal("output.nameless"));
   if (name.includes(".")) throw badPipeline(place, refusal("output.dotted"));
   if (name.startsWith("$")) throw badPipeline(place, refusal("output.dollar"));

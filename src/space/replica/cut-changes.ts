@@ -16,7 +16,7 @@ type CutSource = Pick<ReplicaSource, "engine" | "acl" | "accountKey">;
 export function cutChangesOf(space: CutSource): CutChanges[] {
   const { changes } = space.engine.store;
   const writersByAuthor = Map.groupBy(changes.writers(), ({ author }) => bytesToHex(author));
-  return [...space.acl.state.cuts.keys()].flatMap((name) => {
+  return [...space.acl.state.revocations.keys()].flatMap((name) => {
     const account = space.acl.state.members.get(name)?.account;
     const writers = writersByAuthor.get(name) ?? [];
     const count = writers.reduce((sum, { no }) => sum + changes.countUncounted(no), 0);
@@ -38,7 +38,7 @@ export function cutChangesOf(space: CutSource): CutChanges[] {
 /** How many of this account's own changes do not count. */
 export function ownCutCount(space: CutSource): number {
   const own = bytesToHex(space.accountKey);
-  if (!space.acl.state.cuts.has(own)) return 0;
+  if (!space.acl.state.revocations.has(own)) return 0;
   const { changes } = space.engine.store;
   const writers = changes.writers().filter(({ author }) => bytesToHex(author) === own);
   return writers.reduce((sum, { no }) => sum + changes.countUncounted(no), 0);

@@ -34,8 +34,8 @@ function unpublishedOf({ engine, accountKey }: ReplicaSource, limit: number): Un
   const { sync, changes } = engine.store;
   const writerId = engine.writerId();
   const own = writerId && changes.writer(accountKey, writerId)?.no;
-  const told = new Set<string>();
-  const foreignBefore = sync.hasForeign() ? foreignAncestors(engine, told) : () => [];
+  const taken = new Set<string>();
+  const foreignBefore = sync.hasForeign() ? foreignAncestors(engine, taken) : () => [];
   return sync.unconfirmed("network", limit).flatMap(({ no, writer, id, bytes }) => {
     const how = { no, isOwn: writer === 0 || writer === own, isNobodys: writer === 0 };
     if (!isWhatItWas(id, bytes)) {
@@ -53,7 +53,7 @@ const isWhatItWas = (id: Uint8Array, bytes: Uint8Array): boolean =>
  * The changes before a given one whose writers have no change that counts: parents first, each once. None if there are too
  * many.
  */
-function foreignAncestors({ store }: ReplicaSource["engine"], told: Set<string>) {
+function foreignAncestors({ store }: ReplicaSource["engine"], taken: Set<string>) {
   return (id: Uint8Array, bytes: Uint8Array): Uint8Array[] => {
     const found = new Map<string, StoredChange>();
     const walk = [{ id, bytes }];
@@ -63,7 +63,7 @@ function foreignAncestors({ store }: ReplicaSource["engine"], told: Set<string>)
       const { parents, prev } = change.header;
       for (const before of prev ? [...parents, prev] : parents) {
         const name = bytesToHex(before);
-        if (told.has(name) || found.has(name)) continue;
+        if (taken.has(name) || found.has(name)) continue;
         const stored = store.changes.byId(before);
         if (!stored || !store.sync.isForeign(stored.writer) || !isWhatItWas(stored.id, stored.bytes)) continue;
         found.set(name, stored);
@@ -71,7 +71,7 @@ function foreignAncestors({ store }: ReplicaSource["engine"], told: Set<string>)
       }
     }
     if (found.size > FOREIGN_MAX) return [];
-    for (const name of found.keys()) told.add(name);
+    for (const name of found.keys()) taken.add(name);
     return [...found.values()].sort((one, other) => one.no - other.no).map((stored) => stored.bytes);
   };
 }

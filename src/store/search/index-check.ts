@@ -1,7 +1,14 @@
 import type { Database } from "bun:sqlite";
 import { checksumOf } from "../../base/checksum.ts";
 import { openReader } from "../database.ts";
-import { type CutText, IndexDamagedError, placeOfUnit, type RawUnit, sumOfUnit, UNIT_COLUMNS } from "./index-store.ts";
+import {
+  IndexDamagedError,
+  type IndexTokens,
+  placeOfUnit,
+  type RawUnit,
+  sumOfUnit,
+  UNIT_COLUMNS,
+} from "./index-store.ts";
 
 const BELOW = 2 ** 47;
 /** Splits texts as FTS5's tokenizer `ascii` does. */
@@ -25,17 +32,17 @@ function createWordSum() {
 }
 
 /**
- * Compares a whole index with its own checksums, and its words with those into which its units are cut: FTS5 keeps no texts here,
+ * Compares a whole index with its own checksums, and its words with the tokens of its units: FTS5 keeps no texts here,
  * and by itself finds only what is out of order. It reads one snapshot over a connection of its own, a step at a time.
  * @throws IndexDamagedError, or SQLite's own error
  */
-export function* checkIndex(path: string, cut: (text: string) => CutText): Generator<void, void> {
+export function* checkIndex(path: string, tokenise: (text: string) => IndexTokens): Generator<void, void> {
   const db = openReader(path);
   try {
     db.exec("PRAGMA query_only = OFF"); // allows a temporary table: the file itself is opened read-only
     db.exec("CREATE VIRTUAL TABLE temp.ft_terms USING fts5vocab(main, ft, instance)");
     db.exec("BEGIN");
-    const due = yield* sumOfUnits(db, cut);
+    const due = yield* sumOfUnits(db, tokenise);
     const found = yield* sumOfWords(db);
     if (due !== found) throw new IndexDamagedError("its words");
     yield* checkEmbeddings(db);
@@ -44,12 +51,12 @@ export function* checkIndex(path: string, cut: (text: string) => CutText): Gener
   }
 }
 
-function* sumOfUnits(db: Database, cut: (text: string) => CutText): Generator<void, number> {
+function* sumOfUnits(db: Database, tokenise: (text: string) => IndexTokens): Generator<void, number> {
   const words = createWordSum();
   let rows = 0;
   for (const unit of db.query<RawUnit, []>(`SELECT ${UNIT_COLUMNS} FROM units ORDER BY id`).iterate()) {
     if (sumOfUnit(unit) !== unit.sum) throw new IndexDamagedError("a text");
-    const texts = cut(unit.text);
+    const texts = tokenise(unit.text);
     const columns = [textOf(texts.exact), textOf(texts.words), placeOfUnit(unit)];
     for (const [column, text] of columns.entries())
       for (const [offset, token] of (lowered(text).match(TOKENS) ?? []).entries())

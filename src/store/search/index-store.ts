@@ -22,21 +22,21 @@ export interface StoredUnit extends IndexUnit {
   readonly row: number;
 }
 
-/** The tokens of a text, joined by spaces, as UTF-8. Valid until the next text is cut. */
-export interface CutText {
+/** The tokens of a text, joined by spaces, as UTF-8. Valid until the next text is tokenised. */
+export interface IndexTokens {
   readonly exact: Uint8Array;
   readonly words: Uint8Array;
 }
 
 export interface IndexStoreOptions {
-  /** Cuts texts; the result is always the same for the same text and fingerprint. */
-  readonly cut: (text: string) => CutText;
-  /** Identifies the way texts are cut and sources are read. */
+  /** Tokenises texts; the result is always the same for the same text and fingerprint. */
+  readonly tokenise: (text: string) => IndexTokens;
+  /** Identifies the way texts are tokenised and sources are read. */
   readonly fingerprint: string;
 }
 
 /** Where a unit may be; a field that is absent allows any place. */
-export interface UnitPlace {
+export interface UnitScope {
   readonly scopes?: readonly string[] | undefined;
   readonly objectId?: string | undefined;
   readonly dataset?: string | undefined;
@@ -121,7 +121,7 @@ function openOnce(path: string, options: IndexStoreOptions) {
         put.run("schema", String(INDEX_SCHEMA));
         put.run("fingerprint", options.fingerprint);
       })();
-    return { store: createIndexStore(db, options.cut), rebuild };
+    return { store: createIndexStore(db, options.tokenise), rebuild };
   } catch (error) {
     db.close();
     throw error;
@@ -156,7 +156,7 @@ export function sumOfUnit(unit: Omit<RawUnit, "id" | "vector" | "sum">): number 
   return checksumWith(checksumOf([object, dataset, record, scope, text].join(APART)), collectionId, row, chunk);
 }
 
-function createIndexStore(db: Database, cut: (text: string) => CutText) {
+function createIndexStore(db: Database, tokenise: (text: string) => IndexTokens) {
   const getMeta = db.query<{ value: string }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, string]>("INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)");
   const ofSource = db.query<RawUnit, [number, number]>(
@@ -221,12 +221,12 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     const id = Number(
       add.run(collectionId, row, object, dataset, record, chunk, scope, text, unit.embed ? 1 : 0, sum).lastInsertRowid,
     );
-    const { exact, words } = cut(text);
+    const { exact, words } = tokenise(text);
     addWords.run(id, exact, words, placeOfUnit(unit));
   };
 
   const dropUnit = (unit: StoredUnit): void => {
-    const { exact, words } = cut(unit.text);
+    const { exact, words } = tokenise(unit.text);
     dropWords.run(unit.id, exact, words, placeOfUnit(unit));
     if (unit.embed) for (const follower of followers) follower.dropped(unit.id);
     if (unit.embed && followers.length === 0) noteStaleVectors();
@@ -303,8 +303,8 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     match(expression: string, limit: number): { id: number; score: number }[] {
       const found = best.all(expression, limit + 1);
       const last = found[limit];
-      const isCutTied = last !== undefined && Math.abs(last.rank - found[limit - 1]!.rank) < 1e-9;
-      const rows = isCutTied ? tied.all(expression, last.rank + 1e-9, limit) : found.slice(0, limit);
+      const isLimitTied = last !== undefined && Math.abs(last.rank - found[limit - 1]!.rank) < 1e-9;
+      const rows = isLimitTied ? tied.all(expression, last.rank + 1e-9, limit) : found.slice(0, limit);
       return rows.map(({ id, rank }) => ({ id, score: -rank }));
     },
     /** Whether units were removed since the last call. */
@@ -320,7 +320,7 @@ function createIndexStore(db: Database, cut: (text: string) => CutText) {
     /** Returns all units except those that match an expression. */
     allExcept: (expression: string): number[] => listOf(except.get(expression)),
     /** Returns those of the given units that are at a place. */
-    placedAmong(ids: readonly number[], { scopes, objectId, dataset }: UnitPlace): number[] {
+    placedAmong(ids: readonly number[], { scopes, objectId, dataset }: UnitScope): number[] {
       const anyScope = scopes && scopes.length > 0 ? JSON.stringify(scopes) : null;
       return placed.all(JSON.stringify(ids), anyScope, objectId || null, dataset || null).map((row) => row.id);
     },

@@ -82,7 +82,7 @@ export function openSpaceSource(path: string) {
   /** The owner of a collection never changes; whether the object is deleted is asked each time. */
   const statements = [incarnation, bounds, after, byNo, objectRow, collection, docs, below, collectionsBelow, count];
 
-  return telling(path, {
+  return namingSource(path, {
     incarnation: (): string => Buffer.from(incarnation.get()?.value ?? []).toString("hex"),
     /** Numbers of the first and the last entry of the log; 0 where there is none. */
     log(): { first: number; last: number } {
@@ -114,8 +114,8 @@ export function openSpaceSource(path: string) {
 }
 
 /** Wraps the reads so that their errors say that the space's database is damaged. */
-function telling<T extends Record<string, (...args: never[]) => unknown>>(path: string, reads: T): T {
-  const tell =
+function namingSource<T extends Record<string, (...args: never[]) => unknown>>(path: string, reads: T): T {
+  const named =
     (read: (...args: never[]) => unknown) =>
     (...args: never[]): unknown => {
       try {
@@ -124,5 +124,5 @@ function telling<T extends Record<string, (...args: never[]) => unknown>>(path: 
         throw isDamage(error) ? new SourceDamagedError(path, error) : error;
       }
     };
-  return Object.fromEntries(Object.entries(reads).map(([name, read]) => [name, tell(read)])) as T;
+  return Object.fromEntries(Object.entries(reads).map(([name, read]) => [name, named(read)])) as T;
 }

@@ -11,7 +11,7 @@ const DIMENSION = 64;
 const NOTHING = { exact: new Uint8Array(), words: new Uint8Array() };
 
 function openWith(path: string, signsFrom: number): { store: IndexStore; table: VectorTable } {
-  const { store } = openIndexStore(join(path, "index.db"), { cut: () => NOTHING, fingerprint: "one" });
+  const { store } = openIndexStore(join(path, "index.db"), { tokenise: () => NOTHING, fingerprint: "one" });
   const opened = openVectorTable(store, { id: "made", dimension: DIMENSION }, path, { signsFrom });
   if (!("table" in opened)) throw new Error(opened.reason);
   return { store, table: opened.table };
@@ -94,7 +94,7 @@ describe("the first pass over signs", () => {
     keepPending(first.table);
     first.store.close();
 
-    const { store } = openIndexStore(join(scratch.path, "index.db"), { cut: () => NOTHING, fingerprint: "one" });
+    const { store } = openIndexStore(join(scratch.path, "index.db"), { tokenise: () => NOTHING, fingerprint: "one" });
     const replace = (): void => void store.setSource(1, 1, [unit("new")]);
     expect(() =>
       store.transaction(() => {

@@ -3,7 +3,7 @@ import type { PeerId, SpaceId } from "../../base/ids.ts";
 import { createSemaphore } from "../../base/semaphore.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import type { Content } from "../../files/content.ts";
-import type { ChunkPlace } from "../../files/content-seal.ts";
+import type { ChunkPosition } from "../../files/content-seal.ts";
 import type { PeerLink } from "../lan/peer-link.ts";
 
 /** Request to a peer: a sealed chunk or page of a content. */
@@ -48,7 +48,7 @@ export function createPeerChunks(link: PeerLink, techId: SpaceId) {
         return false;
       return (restingUntilMs.get(rootCid) ?? 0) <= performance.now();
     },
-    async get({ content, place }: { content: Content; place: ChunkPlace }): Promise<Uint8Array | undefined> {
+    async get({ content, place }: { content: Content; place: ChunkPosition }): Promise<Uint8Array | undefined> {
       const { spaceId: space, rootCid: root } = content;
       const request = encodeCbor({ space, root, level: place.level, index: place.index });
       const answer = await link.request(CHUNK_KIND, request, { timeoutMs: REQUEST_TIMEOUT_MS });

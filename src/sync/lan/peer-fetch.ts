@@ -67,12 +67,12 @@ export function createPeerFetch(deps: PeerFetchDeps) {
     });
     if (fetched.refusal) refusedOnce(link, replica, refusalText(fetched.refusal));
     progress.missing = fetched.missing;
-    if (!fetched.cut) progress.behind = 0;
+    if (!fetched.brokenOff) progress.behind = 0;
     if (replica.misses(fetched)) progress.lastError = "changes were not kept: the quota of waiting changes is used up";
     await replica.acl.sequencePending();
     if (fetched.foreignOwn) await replaceWriter(replica, link.peerId);
     if (state.isPart) progress.missing = true;
-    return fetched.cut || state.isPart === true;
+    return fetched.brokenOff || state.isPart === true;
   };
 
   return {

@@ -93,7 +93,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
   let current: NatsEpoch | undefined;
   let epochs = 0;
   let violation: string | undefined;
-  let toldReason: string | undefined;
+  let loggedReason: string | undefined;
   let endPause: () => void = () => {};
 
   const setState = (phase: LinkPhase, rest: Omit<LinkState, "phase" | "sinceMs"> = {}) => {
@@ -154,8 +154,8 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
   /** One line while it stays the same; the attempts go on. A stack would only show where we wait. */
   const reportUnusable = (failure: SvcError) => {
     const reason = `${failure.message}${causeText(failure)}`;
-    if (reason !== toldReason) log.warn("network: cannot use it", { url: deps.url, reason });
-    toldReason = reason;
+    if (reason !== loggedReason) log.warn("network: cannot use it", { url: deps.url, reason });
+    loggedReason = reason;
   };
 
   const run = async () => {
@@ -170,7 +170,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
           serverVersion: epoch.nc.info?.version ?? "",
           clustered: epoch.nc.info?.cluster !== undefined,
         });
-        toldReason = undefined;
+        loggedReason = undefined;
         log.info("network: connected", { serverVersion: epoch.nc.info?.version });
         for (const listener of epochListeners) listener(epoch);
         const stop = () => void epoch.nc.close();

@@ -20,7 +20,7 @@ export interface Fetched {
   /** Why the first change was refused that will never count, or that had no room. */
   readonly refusal: Refusal | undefined;
   /** Not everything was asked for: the deadline came first. */
-  readonly cut: boolean;
+  readonly brokenOff: boolean;
 }
 
 interface FetchOptions {
@@ -108,20 +108,20 @@ export async function fetchMissing(
   const tally = createTally(replica, onTaken);
   const held = replica.held(SYNC_BOUNDS.held);
   const doubtful = new Set<WriterState>(replica.suspects(theirs));
-  let cut = false;
+  let brokenOff = false;
   for (const asked of vectorsToAsk(replica.vector(), theirs)) {
-    if (cut) break;
+    if (brokenOff) break;
     const chains = chainsOf(
       replica,
       asked.vector.filter((state) => doubtful.has(state)),
     );
-    cut = await pullLacking({ remote, replica, tally, isOver }, { ...asked, cursor: 0, chains, held });
+    brokenOff = await pullLacking({ remote, replica, tally, isOver }, { ...asked, cursor: 0, chains, held });
   }
-  if (!cut) await fetchWanted(remote, replica, tally);
+  if (!brokenOff) await fetchWanted(remote, replica, tally);
   const { sums } = tally;
   const missing =
-    cut || replica.misses(sums) || replica.lacksBodies() || replica.claimedBeyond(theirs) > tally.explained();
-  return { ...sums, missing, cut };
+    brokenOff || replica.misses(sums) || replica.lacksBodies() || replica.claimedBeyond(theirs) > tally.explained();
+  return { ...sums, missing, brokenOff: brokenOff };
 }
 
 interface Pulling {

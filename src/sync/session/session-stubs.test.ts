@@ -24,8 +24,8 @@ afterEach(closeReplicas);
 describe("bodies that are not everywhere", () => {
   test("[CHANGE-7] a peer that keeps the bodies to itself: they are missed, asked for by name, and got from another", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b, c] = [replicaOf(genesis, account), replicaOf(genesis, account), replicaOf(genesis, account)];
     for (let i = 0; i < 5; i++) await writeItem(a, `r${i}`, "text");
     const withoutBodies = remoteOf(a, account, (kind, reply) => {
       if (kind === SYNC_KINDS.wants) return encodeItems(decodeItems(reply).map(stubOf));
@@ -68,8 +68,8 @@ describe("bodies that are not everywhere", () => {
 
   test("[CHANGE-7] two that lack as many bodies, but others, give them to each other", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b, c] = [replicaOf(genesis, account), replicaOf(genesis, account), replicaOf(genesis, account)];
     for (let i = 0; i < 2; i++) await writeItem(a, `r${i}`, "text");
     const [first, second] = a.engine.store.changes.after(0, 10).filter(({ writer }) => writer !== 0);
     await pullAll(
@@ -89,8 +89,8 @@ describe("bodies that are not everywhere", () => {
 
   test("[CHANGE-7] a body that nobody has does not keep anybody from keeping the rest", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b, c] = [replicaOf(genesis, account), replicaOf(genesis, account), replicaOf(genesis, account)];
     await writeItem(a, "lost", "text");
     for (const replica of [b, c])
       await pullAll(
@@ -110,8 +110,8 @@ describe("bodies that are not everywhere", () => {
 
   test("[CHANGE-7] bodies that nobody has do not stand before others, and all that fit no frame come in several", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b, c] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b, c] = [replicaOf(genesis, account), replicaOf(genesis, account), replicaOf(genesis, account)];
     await Promise.all(Array.from({ length: 600 }, (_, i) => writeItem(a, `r${i}`, "lost")));
     await pullAll(
       stubbing(a, account, () => true),
@@ -130,8 +130,8 @@ describe("bodies that are not everywhere", () => {
 
   test("[CHANGE-7] one has the stub, the other the body that waits for its key: both have both in the end", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b] = [replicaOf(genesis, account), replicaOf(genesis, account)];
     await writeItem(a, "x", "text");
     await pullAll(remoteOf(a, account), b);
     const { header, id } = decodeChange(a.engine.store.changes.after(0, 10).at(-1)!.bytes) as Change;
@@ -150,8 +150,8 @@ describe("bodies that are not everywhere", () => {
 
   test("[CHANGE-7] the definition of a deleted type is asked for when something was written under it", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b] = [replicaOf(genesis, account), replicaOf(genesis, account)];
     const append = (object: ObjectEntry, tx: WriteTx, body: Omit<ChangeBody, "records">, id: string) => {
       const ops = [{ type: "$set" as const, path: "text", value: "text" }];
       tx.append(object, { ...body, records: [{ id, upsert: true, ops }] }, { ...ITEMS, name: body.dataset });

@@ -45,8 +45,8 @@ afterEach(closeReplicas);
 describe("sessions", () => {
   test("[SYNC-3] a long history comes in bounded frames, parents first, and both ends are equal", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b] = [replicaOf(genesis, account), replicaOf(genesis, account)];
     await Promise.all(Array.from({ length: 1200 }, (_, i) => writeItem(a, `r${i % 40}`, `text ${i}`)));
     let frames = 0;
     const { fetched } = await pullAll(
@@ -105,8 +105,8 @@ describe("sessions", () => {
 
   test("[SYNC-3] 50,000 writers take messages that fit a link, and each side gets what it lacks", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b, empty] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b, empty] = [replicaOf(genesis, account), replicaOf(genesis, account), replicaOf(genesis, account)];
     await writeItem(a, "before", "on both");
     await pullAll(remoteOf(a, account), b);
     addWriters([a, b], account.signer.publicKey, 50_000);
@@ -128,7 +128,7 @@ describe("sessions", () => {
     ] as const) {
       const remote = measured(remoteOf(from, account));
       const { state, fetched } = await pullAll(remote, into);
-      expect(fetched).toMatchObject({ missing: false, cut: false });
+      expect(fetched).toMatchObject({ missing: false, brokenOff: false });
       expect(into.engine.store.parked.usage().count).toBe(0);
       expect(coversAll(from, state.vector)).toBe(true);
       expect(remote.largest()).toBeLessThan(CHANNEL_LIMITS.messageBytes / 2);
@@ -145,8 +145,8 @@ describe("sessions", () => {
 
   test("[SYNC-4] a vector that does not go forward or never ends is a fault", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b] = [replicaOf(genesis, account), replicaOf(genesis, account)];
     await writeItem(a, "x", "text");
     const [own] = statesIn(vectorOf(a).parts);
     const shared = new Uint8Array(0);
@@ -165,8 +165,8 @@ describe("sessions", () => {
 
   test("[ACL-14] rights travel first: a member added later gets everything, who is none gets the chain alone", async () => {
     const [owner, member] = [createAccount(), createAccount()];
-    const seed = createdSpaceGenesis(owner, systemClock);
-    const [a, b] = [replicaOf(seed, owner), replicaOf(seed, member)];
+    const genesis = createdSpaceGenesis(owner, systemClock);
+    const [a, b] = [replicaOf(genesis, owner), replicaOf(genesis, member)];
     await writeItem(a, "x", "before");
     const stranger = await askState(remoteOf(a, member), b.replica);
     expect(stranger).toMatchObject({ known: true, content: false });
@@ -184,8 +184,8 @@ describe("sessions", () => {
 
   test("[ACL-15] an admin's proposal reaches the owner's device, which gives it effect, and comes back as a record", async () => {
     const [owner, admin, third] = [createAccount(), createAccount(), createAccount()];
-    const seed = createdSpaceGenesis(owner, systemClock);
-    const [a, b] = [replicaOf(seed, owner), replicaOf(seed, admin)];
+    const genesis = createdSpaceGenesis(owner, systemClock);
+    const [a, b] = [replicaOf(genesis, owner), replicaOf(genesis, admin)];
     await a.aclService.act((context) => addAccounts(context, [{ identity: admin.id, permission: "admin" }]));
     await pullAll(remoteOf(a, admin), b);
     await b.aclService.propose((context) => addAccounts(context, [{ identity: third.id, permission: "reader" }]));
@@ -199,8 +199,8 @@ describe("sessions", () => {
 
   test("[CHANGE-4] a broken change among good ones holds up none of them, and what follows it waits", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b, other] = [replicaOf(seed, account), replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b, other] = [replicaOf(genesis, account), replicaOf(genesis, account), replicaOf(genesis, account)];
     await writeItem(a, "first", "1");
     await pullAll(remoteOf(a, account), other);
     await writeItem(other, "elsewhere", "good");
@@ -229,8 +229,8 @@ describe("sessions", () => {
 
   test("[CHANGE-5] thousands that wait for what nobody has do not keep one from being asked for that a peer has", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b] = [replicaOf(genesis, account), replicaOf(genesis, account)];
     for (const text of ["1", "2", "3"]) await writeItem(a, "same", text);
     const parent = statesIn(vectorOf(a).parts)[0]!;
     const secondId = a.engine.store.sync.idsOfWriter(parent.no, 2)[1]!.id;
@@ -260,8 +260,8 @@ describe("sessions", () => {
 
   test("[SYNC-2] a peer that claims more than it gives leaves us knowing that something is missing", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b] = [replicaOf(genesis, account), replicaOf(genesis, account)];
     for (let i = 0; i < 5; i++) await writeItem(a, `r${i}`, "text");
     const greedy = remoteOf(a, account, (kind, reply) =>
       kind === SYNC_KINDS.pull ? encodePullReply({ changes: [], next: 0, withheld: 0, needIds: [] }) : reply,
@@ -272,8 +272,8 @@ describe("sessions", () => {
 
   test("[SYNC-4] frames that do not go forward, ids asked for twice and torn messages end the session, not the server", async () => {
     const account = createAccount();
-    const seed = createdSpaceGenesis(account, systemClock);
-    const [a, b] = [replicaOf(seed, account), replicaOf(seed, account)];
+    const genesis = createdSpaceGenesis(account, systemClock);
+    const [a, b] = [replicaOf(genesis, account), replicaOf(genesis, account)];
     await writeItem(a, "x", "text");
     const replies: [string, Uint8Array][] = [
       ["stuck", encodePullReply({ changes: [], next: 1, withheld: 0, needIds: [] })],
@@ -306,14 +306,14 @@ describe("sessions", () => {
     /** A peer with changes that are refused for good, a few a frame before all others; it leaves out what it is told of, or not. */
     async function junkyard(leavesOut: boolean) {
       const account = createAccount();
-      const seed = createdSpaceGenesis(account, systemClock);
-      const a = replicaOf(seed, account);
+      const genesis = createdSpaceGenesis(account, systemClock);
+      const a = replicaOf(genesis, account);
       await writeItem(a, "x", "text");
       const object = a.engine.object(a.engine.derivedId("test.items", ""))!;
       const forger = createForger(a, object, account.signer);
       const junk = Array.from({ length: JUNK }, () => forger.write(randomBytes(2_000), { space: randomBytes(32) }));
       const quota = { ...DEFAULT_PARK_QUOTA, quarantineBytes: 10_000 };
-      const b = replicaOf(seed, account, { quota });
+      const b = replicaOf(genesis, account, { quota });
       let frames = 0;
       const remote: RemoteReplica = {
         async request(kind, body) {

@@ -127,7 +127,7 @@ export async function createForgerFor(
   peer: HostilePeer,
   { world, member, object, signer }: { world: AclWorld; member: Account; object: Uint8Array; signer: Signer },
 ): Promise<Forger & { readonly bodies: readonly ChangeBody[] }> {
-  const { spaceId } = world.seed;
+  const { spaceId } = world.genesis;
   const keys = world.keysOf(member);
   const decoded = (await changesAt(peer, spaceId)).map((bytes) => decodeChange(bytes));
   const changes = decoded.filter(

@@ -189,9 +189,9 @@ function frameOf(offer: Offer | undefined, cursor: number): PulledFrame {
 /** The owner's view of a space that a server holds, from the server's own chain. */
 export async function worldOf(peer: HostilePeer, owner: Account, spaceId: string): Promise<AclWorld> {
   const [root, ...rest] = await peer.chainOf(spaceId);
-  const seed = root && genesisOfRoot(root);
-  if (!seed) throw new Error("the server gives no chain");
-  const world = createAclWorld({ owner, seed });
+  const genesis = root && genesisOfRoot(root);
+  if (!genesis) throw new Error("the server gives no chain");
+  const world = createAclWorld({ owner, genesis });
   for (const bytes of rest) {
     const reason = world.apply(bytes);
     if (reason) throw new Error(reason);

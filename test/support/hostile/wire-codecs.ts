@@ -152,7 +152,7 @@ function signAny(kind: Parameters<typeof signEnvelope>[0], header: CborValue, ot
 const header: WireCodec = {
   name: "header of a space",
   weight: 3,
-  make: () => cast.world.seed.header,
+  make: () => cast.world.genesis.header,
   spoil(rng, good) {
     if (rng.chance(0.4)) return mutateEncoded(rng, good);
     const spoilt = mutateCbor(rng, map(map(contentOf(good))["h"]));

@@ -1,6 +1,6 @@
 /** A table of the index's own kind, and whether it finds a text by a query. */
 import { Database } from "bun:sqlite";
-import { cutText } from "../../../src/search/index-cut.ts";
+import { indexTokens } from "../../../src/search/index-tokens.ts";
 import { anyOf, termExpression } from "../../../src/search/match-expression.ts";
 import { queryTerms } from "../../../src/search/query-terms.ts";
 
@@ -13,7 +13,7 @@ let last = 0;
 
 /** Whether an expression of FTS5 meets a text. */
 export function meets(expression: string, text: string): boolean {
-  const { exact, words } = cutText(text);
+  const { exact, words } = indexTokens(text);
   const id = ++last;
   add.run(id, exact, words);
   return match.all(expression).some(({ rowid }) => rowid === id);

@@ -113,7 +113,7 @@ export function createTriggerWorld({ self = "A", active = "A", known = ["A", "B"
       answer = async () => ({ status });
     },
     /** Lets what is under way come to its end, and the records be looked at again. */
-    async settle() {
+    async idle() {
       for (let round = 0; round < 5; round++) {
         await scheduler.idle();
         await Bun.sleep(0);
@@ -124,7 +124,7 @@ export function createTriggerWorld({ self = "A", active = "A", known = ["A", "B"
     async tick(ms = 0) {
       clock.ms += ms;
       scheduler.tick();
-      await world.settle();
+      await world.idle();
     },
     /** Ticks every second for so long. */
     async pass(ms: number) {
@@ -133,7 +133,7 @@ export function createTriggerWorld({ self = "A", active = "A", known = ["A", "B"
     message(fields: Partial<ChatNews> = {}) {
       const news = { spaceId: "s", objectId: "chat", messageId: "m", text: "hi", creator: "me", createdAtMs: clock.ms };
       scheduler.message({ ...news, ...fields });
-      return world.settle();
+      return world.idle();
     },
   };
   return world;

@@ -49,7 +49,7 @@ interface DevicesOptions {
   /** Without it they have one of their own, which goes on with every look at it. */
   readonly clock?: Clock;
   /** Of the space; default one that the owner makes. */
-  readonly seed?: SpaceGenesis;
+  readonly genesis?: SpaceGenesis;
   /** What each device knows of datasets. Default those of items, objects and deletions. */
   readonly registry?: OpenSpaceDeps["registry"];
 }
@@ -58,7 +58,7 @@ export const knownRules: OpenSpaceDeps["registry"] = () => registryOf(ITEMS, OBJ
 
 export interface Devices extends AsyncDisposable {
   readonly owner: Account;
-  readonly seed: SpaceGenesis;
+  readonly genesis: SpaceGenesis;
   open(name: string, account: Account, options?: DeviceOptions): Device;
   /** Time goes on for all of them. */
   wait(ms: number): void;
@@ -70,18 +70,18 @@ export function createDevices(dir: string, given: DevicesOptions = {}): Devices 
   let waitedMs = 0;
   const base: Clock = given.clock ?? { nowMs: () => (lookedMs += 11) };
   const clock: Clock = { nowMs: () => base.nowMs() + waitedMs };
-  const seed = given.seed ?? createdSpaceGenesis(owner, clock);
+  const genesis = given.genesis ?? createdSpaceGenesis(owner, clock);
   const open: Device[] = [];
   // Every device begins with the same file, and making it takes as long as opening it.
-  const beginning = join(dir, `${seed.spaceId}.genesis.db`);
+  const beginning = join(dir, `${genesis.spaceId}.genesis.db`);
   return {
     owner,
-    seed,
+    genesis,
     open(name, account, options = {}) {
       const path = join(dir, `${name}.db`);
-      if (!existsSync(beginning)) writeGenesis(beginning, seed);
+      if (!existsSync(beginning)) writeGenesis(beginning, genesis);
       if (!existsSync(path)) copyFileSync(beginning, path);
-      const start = () => openSpace(path, seed.spaceId, { account, clock, registry, ...options });
+      const start = () => openSpace(path, genesis.spaceId, { account, clock, registry, ...options });
       const device = createDevice(name, account, start);
       open.push(device);
       return device;

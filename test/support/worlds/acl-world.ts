@@ -39,7 +39,7 @@ export function keyOffTheCurve(): Uint8Array {
 }
 
 export interface AclWorld {
-  readonly seed: SpaceGenesis;
+  readonly genesis: SpaceGenesis;
   readonly header: SpaceHeader;
   readonly owner: Account;
   readonly state: AclState;
@@ -63,11 +63,11 @@ export interface AclWorld {
   propose(account: Account, ops: readonly AclOp[]): AclMade;
 }
 
-export function createAclWorld(planted?: { owner: Account; seed: SpaceGenesis }): AclWorld {
-  const owner = planted?.owner ?? createAccount();
+export function createAclWorld(given?: { owner: Account; genesis: SpaceGenesis }): AclWorld {
+  const owner = given?.owner ?? createAccount();
   let now = 1_800_000_000_000;
-  const seed = planted?.seed ?? createdSpaceGenesis(owner, { nowMs: () => now });
-  const { header } = decodeSpaceHeader(seed.header)!;
+  const genesis = given?.genesis ?? createdSpaceGenesis(owner, { nowMs: () => now });
+  const { header } = decodeSpaceHeader(genesis.header)!;
   const state = emptyAcl();
   const records: AclRecord[] = [];
 
@@ -79,13 +79,13 @@ export function createAclWorld(planted?: { owner: Account; seed: SpaceGenesis })
     records.push(record);
     return undefined;
   };
-  const rooted = apply(seed.aclRoot.bytes);
+  const rooted = apply(genesis.aclRoot.bytes);
   if (rooted) throw new Error(rooted);
 
   const keysOf = (account: Account) =>
-    createKeyRing(seed.spaceId, header, { state }, { keptKeys: { all: () => [], put: () => undefined } }, account);
+    createKeyRing(genesis.spaceId, header, { state }, { keptKeys: { all: () => [], put: () => undefined } }, account);
   const contextOf = (account: Account, clock = 0): AclContext => ({
-    spaceId: seed.spaceId,
+    spaceId: genesis.spaceId,
     header,
     state,
     account,
@@ -95,7 +95,7 @@ export function createAclWorld(planted?: { owner: Account; seed: SpaceGenesis })
     timeMs: ++now,
   });
   return {
-    seed,
+    genesis,
     header,
     owner,
     state,

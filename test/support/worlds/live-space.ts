@@ -47,8 +47,8 @@ interface LiveSpaceOptions {
 
 export async function openLiveSpace(options: LiveSpaceOptions = {}): Promise<LiveSpace> {
   const dir = scratchDir("svc-live");
-  const planted = options.replicaOf?.planted ?? createdSpaceGenesis(ACCOUNT, CLOCK);
-  const space = openSpaceIn(join(dir.path, "space.db"), planted, {
+  const genesis = options.replicaOf?.genesis ?? createdSpaceGenesis(ACCOUNT, CLOCK);
+  const space = openSpaceIn(join(dir.path, "space.db"), genesis, {
     account: ACCOUNT,
     clock: CLOCK,
     registry: () => ({ rulesFor: (name) => ({ rules: name === "objects" ? OBJECTS : { ...RULES, name } }) }),
@@ -59,7 +59,7 @@ export async function openLiveSpace(options: LiveSpaceOptions = {}): Promise<Liv
     await engine.ingest(options.replicaOf.allChanges());
     objectId = options.replicaOf.object.idText;
   } else objectId = (await createObject(engine)).idText;
-  return assemble(options, space, planted, engine.object(objectId)!, dir);
+  return assemble(options, space, genesis, engine.object(objectId)!, dir);
 }
 
 const createObject = (engine: ChangeEngine, fields: JsonObject = {}): Promise<ObjectEntry> =>
@@ -95,7 +95,7 @@ function createReaders(path: string) {
 function assemble(
   options: LiveSpaceOptions,
   space: Space,
-  planted: SpaceGenesis,
+  genesis: SpaceGenesis,
   object: ObjectEntry,
   dir: ScratchDir,
 ) {
@@ -123,7 +123,7 @@ function assemble(
     live,
     object,
     collection: { objectId: object.idText, dataset: DATASET } as LiveCollection,
-    planted,
+    genesis,
     createObject: (fields: JsonObject) => createObject(engine, fields),
     /** The changes of the space that came after the first `known`, parents first. */
     allChanges: (known = 0): Uint8Array[] => engine.store.changes.after(known, 100_000).map(({ bytes }) => bytes),

@@ -58,11 +58,11 @@ function definitions(): RulesRegistry {
   };
 }
 
-export function replicaOf(seed: SpaceGenesis, account: Account, options: Pick<OpenSpaceDeps, "quota"> = {}): Space {
+export function replicaOf(genesis: SpaceGenesis, account: Account, options: Pick<OpenSpaceDeps, "quota"> = {}): Space {
   const directory = mkdtempSync(join(tmpdir(), "svc-session-"));
   directories.push(directory);
   const deps = { account, clock: systemClock, registry: definitions, ...options };
-  const space = openSpaceIn(join(directory, "space.db"), seed, deps);
+  const space = openSpaceIn(join(directory, "space.db"), genesis, deps);
   opened.push(space);
   return space;
 }

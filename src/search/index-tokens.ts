@@ -1,28 +1,28 @@
 import { createHash } from "node:crypto";
 import { createByteRow } from "./byte-row.ts";
 import { chunkText } from "./chunk.ts";
-import { type CutRows, createCutMemory } from "./cut-memory.ts";
 import { SCRIPT, scriptOf } from "./script.ts";
 import { englishStem, mayHaveEnding } from "./stem.ts";
-import { cutPiece, emptyTokens, MAX_TOKEN_CHARS } from "./tokens.ts";
+import { createTokenMemory, type TokenRows } from "./token-memory.ts";
+import { emptyTokens, MAX_TOKEN_CHARS, tokenisePiece } from "./tokens.ts";
 
 /** A text as the index takes it: rows of tokens as UTF-8, separated by characters at which FTS5 cuts. */
-export interface CutText {
+export interface IndexTokens {
   readonly exact: Uint8Array;
   readonly words: Uint8Array;
 }
 
 const exactRow = createByteRow();
 const wordsRow = createByteRow();
-const putCompound = createCutMemory(cutWhole);
+const putCompound = createTokenMemory(tokeniseWhole);
 /** The exact row already holds a plain word as it stands. */
-const putStem = createCutMemory((raw) => ({ exact: "", words: englishStem(raw.toLowerCase()) ?? "" }));
+const putStem = createTokenMemory((raw) => ({ exact: "", words: englishStem(raw.toLowerCase()) ?? "" }));
 
 /**
- * Cuts a text into the tokens of `tokenise`. FTS5 itself cuts at ASCII that is neither letter nor digit, and folds capitals, so
- * plain words are copied as they stand and only other text is taken apart here. The result is valid until the next text is cut.
+ * Makes the tokens of a text, as `tokenise` does. FTS5 itself cuts at ASCII that is neither letter nor digit, and folds capitals, so
+ * plain words are copied as they stand and only other text is taken apart here. The result is valid until the next text is tokenised.
  */
-export function cutText(text: string): CutText {
+export function indexTokens(text: string): IndexTokens {
   exactRow.clear();
   wordsRow.clear();
   /** Where the stretch of plain words begins that is not in the row yet. */
@@ -46,7 +46,7 @@ export function cutText(text: string): CutText {
       at = compound;
     } else {
       const out = emptyTokens();
-      at = cutPiece(text, at, out);
+      at = tokenisePiece(text, at, out);
       exactRow.text(out.exact.texts.join(" "));
       wordsRow.text(out.words.texts.join(" "));
     }
@@ -56,10 +56,10 @@ export function cutText(text: string): CutText {
   return { exact: exactRow.view(), words: wordsRow.view() };
 }
 
-/** Cuts an identifier, an address or a sign. */
-function cutWhole(raw: string): CutRows {
+/** Tokenises an identifier, an address or a sign. */
+function tokeniseWhole(raw: string): TokenRows {
   const out = emptyTokens();
-  cutPiece(raw, 0, out);
+  tokenisePiece(raw, 0, out);
   return { exact: out.exact.texts.join(" "), words: out.words.texts.join(" ") };
 }
 
@@ -136,7 +136,7 @@ function asciiCompoundEnd(text: string, start: number): number {
   return next === PLUS || next === HASH ? start : end;
 }
 
-/** Samples that another version of this program, or of the dictionaries it runs with, may cut differently. */
+/** Samples that another version of this program, or of the dictionaries it runs with, may tokenise differently. */
 const SAMPLES = [
   "The runner's createServer() in lib/foo_bar.ts v1.4.30 says don't: https://example.com/a?b=1 C++ caches hoping",
   "我想知道东京的天气怎么样。東京都に行きたいコンピューターを使って、日本語を書く。",
@@ -145,24 +145,24 @@ const SAMPLES = [
 ];
 
 /**
- * Must be raised when records are read into other units, or when texts are cut differently in a way that the samples do not show.
+ * Must be raised when records are read into other units, or when texts are tokenised differently in a way that the samples do not show.
  */
 const UNITS_VERSION = 3;
 
-const sampleCut = (sample: string): string[] => {
-  const { exact, words } = cutText(sample);
+const sampleTokens = (sample: string): string[] => {
+  const { exact, words } = indexTokens(sample);
   return [Buffer.from(exact).toString("hex"), Buffer.from(words).toString("hex")];
 };
 
 let fingerprint: string | undefined;
 
 /**
- * Identifies the way texts are cut: an index with another fingerprint is made anew. It loads dictionaries, so only code that has
+ * Identifies the way texts are tokenised: an index with another fingerprint is made anew. It loads dictionaries, so only code that has
  * an index calls it.
  */
-export function cutFingerprint(): string {
+export function tokensFingerprint(): string {
   fingerprint ??= createHash("sha256")
-    .update(JSON.stringify([UNITS_VERSION, SAMPLES.map(sampleCut), chunkText("t", "word. ".repeat(900)).length]))
+    .update(JSON.stringify([UNITS_VERSION, SAMPLES.map(sampleTokens), chunkText("t", "word. ".repeat(900)).length]))
     .digest("hex")
     .slice(0, 24);
   return fingerprint;

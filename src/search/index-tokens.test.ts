@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createRng } from "../../test/support/rng.ts";
-import { cutText } from "./index-cut.ts";
+import { indexTokens } from "./index-tokens.ts";
 import { tokenise } from "./tokens.ts";
 
 /** The tokens FTS5 makes of a column, in their order. */
@@ -21,7 +21,7 @@ function indexed(column: Uint8Array): string[] {
 
 function expectSame(text: string): void {
   const { exact, words } = tokenise(text);
-  const cut = cutText(text);
+  const cut = indexTokens(text);
   expect([text, indexed(cut.exact)]).toEqual([text, exact.texts]);
   expect([text, indexed(cut.words)]).toEqual([text, words.texts]);
 }

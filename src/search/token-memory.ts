@@ -1,7 +1,7 @@
 import type { ByteRow } from "./byte-row.ts";
 
-/** The tokens into which a stretch of text is cut: two rows, each joined by spaces. */
-export interface CutRows {
+/** The tokens into which a stretch of text is tokenised: two rows, each joined by spaces. */
+export interface TokenRows {
   readonly exact: string;
   readonly words: string;
 }
@@ -13,10 +13,10 @@ const MAX_CHARS = 255;
 const HEAD = 5;
 
 /**
- * Remembers how words, identifiers and addresses of ASCII are cut, because the same ones come again and again. Everything is in
+ * Remembers how words, identifiers and addresses of ASCII are tokenised, because the same ones come again and again. Everything is in
  * one buffer, because most of the time of a look-up is spent waiting for memory.
  */
-export function createCutMemory(make: (raw: string) => CutRows) {
+export function createTokenMemory(make: (raw: string) => TokenRows) {
   /** Where in `bytes` the entry of a slot begins; 0: the slot has none. */
   const slots = new Int32Array(SLOTS);
   const bytes = new Uint8Array(BYTES);
@@ -29,7 +29,7 @@ export function createCutMemory(make: (raw: string) => CutRows) {
     return true;
   };
 
-  const add = (raw: string, { exact, words }: CutRows): number => {
+  const add = (raw: string, { exact, words }: TokenRows): number => {
     const [exactBytes, wordsBytes] = [encoder.encode(exact), encoder.encode(words)];
     const size = HEAD + raw.length + exactBytes.length + wordsBytes.length;
     if (next + size > BYTES) {
