@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
-import type { AclConsequences } from "../change/ports.ts";
+import type { AclConsequences } from "../change/codec/ports.ts";
 import type { ChangeEngine } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
 import { refusedAs } from "../protocol/errors.ts";

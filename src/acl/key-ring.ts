@@ -1,6 +1,6 @@
 import { bytesToHex } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
-import type { KeyRing } from "../change/ports.ts";
+import type { KeyRing } from "../change/codec/ports.ts";
 import type { Account } from "../crypto/account.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import type { AclLog } from "./log/acl-log.ts";

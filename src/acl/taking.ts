@@ -1,5 +1,5 @@
 import { inSlices } from "../base/slices.ts";
-import type { AclConsequences } from "../change/ports.ts";
+import type { AclConsequences } from "../change/codec/ports.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { SpaceKeyRing } from "./key-ring.ts";
 import { type AclAhead, TAKEN_AT_ONCE } from "./log/acl-ahead.ts";

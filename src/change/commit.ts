@@ -6,7 +6,7 @@ import type { ObjectDeletions } from "./fold/object-deletions.ts";
 import type { Projection } from "./fold/projection.ts";
 import type { ChangeLog } from "./graph/change-log.ts";
 import type { ObjectCache } from "./graph/object-cache.ts";
-import type { Unblocked } from "./intake/unblocked.ts";
+import type { Unblocked } from "./graph/unblocked.ts";
 import type { LocalWriter } from "./local-writer.ts";
 import { createLogErasure } from "./log-erasure.ts";
 import type { Reactions } from "./reactions.ts";

@@ -12,11 +12,11 @@ import type { BodyOpener } from "./codec/body-opener.ts";
 import { type ChangeBody, normaliseBody } from "./codec/change-body.ts";
 import { type ChangeHeader, encodeChange, encodeDerivedRoot, encodeHeader } from "./codec/change-codec.ts";
 import type { DatasetRules } from "./codec/dataset-rules.ts";
+import type { AclView, KeyRing } from "./codec/ports.ts";
 import type { FoldOutcome, Projection } from "./fold/projection.ts";
 import type { ChangeLog } from "./graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
-import type { Unblocked } from "./intake/unblocked.ts";
-import type { AclView, KeyRing } from "./ports.ts";
+import type { Unblocked } from "./graph/unblocked.ts";
 
 const ROOT_DATASET = 0;
 const NOBODY = new Uint8Array(0);

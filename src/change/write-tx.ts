@@ -13,7 +13,7 @@ import { DELETION_RULES, DELETIONS_DATASET, DELETIONS_TYPE } from "./fold/deleti
 import type { Projection, Rejection } from "./fold/projection.ts";
 import type { RecordReader } from "./fold/record-reader.ts";
 import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
-import type { Unblocked } from "./intake/unblocked.ts";
+import type { Unblocked } from "./graph/unblocked.ts";
 import type { Appended, LocalWriter } from "./local-writer.ts";
 
 /** What a write may do. Everything in it becomes durable together or not at all. */

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Service } from "../base/service.ts";
-import { CHECK_BEGIN, type CheckCursor, POINTERS_BEFORE } from "../change/space-check.ts";
+import { CHECK_BEGIN, type CheckCursor, POINTERS_BEFORE } from "../change/check/space-check.ts";
 import { sha256 } from "../crypto/hash.ts";
 import type { ReaderPool } from "../query/readers/reader-pool.ts";
 import type { Space } from "../space/space.ts";

@@ -1,7 +1,7 @@
 import { bytesToHex } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
-import type { KeyRing } from "../../change/ports.ts";
+import type { KeyRing } from "../../change/codec/ports.ts";
 import type { Account } from "../../crypto/account.ts";
 import { refusedAs, type SvcError, svcError } from "../../protocol/errors.ts";
 import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";

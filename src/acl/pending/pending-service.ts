@@ -1,5 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
-import type { AclConsequences } from "../../change/ports.ts";
+import type { AclConsequences } from "../../change/codec/ports.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { Account } from "../../crypto/account.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";

@@ -1,6 +1,6 @@
 import { bytesToHex } from "../../base/bytes.ts";
 import type { AccountId, SpaceId } from "../../base/ids.ts";
-import type { KeyRing } from "../../change/ports.ts";
+import type { KeyRing } from "../../change/codec/ports.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { type MemberMetadata, openMetadata } from "../record/epoch.ts";

@@ -1,9 +1,9 @@
 import type { ObjectId, SpaceId } from "../../base/ids.ts";
 import { deriveObjectKey, open, seal } from "../../crypto/seal.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
-import type { KeyRing } from "../ports.ts";
 import { type ChangeBody, decodeBody, encodeBody } from "./change-body.ts";
 import type { Change } from "./change-codec.ts";
+import type { KeyRing } from "./ports.ts";
 import { type SealedParts, sealedPartsOf } from "./stored-change.ts";
 
 const MAX_CACHED_KEYS = 4096;

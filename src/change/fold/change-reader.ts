@@ -2,8 +2,8 @@ import { StoredFileError } from "../../protocol/storage-fault.ts";
 import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
 import { decodeChange, isDerivedRoot } from "../codec/change-codec.ts";
+import type { RulesRegistry } from "../codec/ports.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
-import type { RulesRegistry } from "../ports.ts";
 import type { FoldInput, ReplayInput } from "./change-parts.ts";
 
 const MAX_CACHED_WRITERS = 10_000;

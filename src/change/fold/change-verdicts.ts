@@ -1,8 +1,8 @@
 import { bytesToHex } from "../../base/bytes.ts";
 import { CHANGE_STUB, CHANGE_WHOLE, type ChangeTable, type StoredChange } from "../../store/change-table.ts";
 import { decodeChange, isDerivedRoot } from "../codec/change-codec.ts";
+import type { AclView } from "../codec/ports.ts";
 import type { ObjectCache } from "../graph/object-cache.ts";
-import type { AclView } from "../ports.ts";
 import type { Projection } from "./projection.ts";
 
 const PAGE = 500;

@@ -5,7 +5,7 @@ import { BODIES_GIVEN_UP } from "../../store/pending-body-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { isGenuine } from "../codec/change-codec.ts";
 import { changeIdOf, kindOf, LOST_BYTES } from "../codec/change-stub.ts";
-import type { OnRepair } from "../ports.ts";
+import type { OnRepair } from "../codec/ports.ts";
 import type { ObjectCache } from "./object-cache.ts";
 
 /** Changes whose bytes are not those that their ids are hashes of any more. */

@@ -1,8 +1,8 @@
 import { type CommitQueue, RollBackWith, type WriteScope } from "../../store/commit-queue.ts";
 import { isOfEnvironment } from "../fold/fold-fault.ts";
+import type { Unblocked } from "../graph/unblocked.ts";
 import type { ChangeChecker } from "./change-checker.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
-import type { Unblocked } from "./unblocked.ts";
 
 /** A slice ends after this long, but for the change it is at. */
 const SLICE_MS = 4;

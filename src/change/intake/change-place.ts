@@ -2,8 +2,8 @@ import { compareBytes } from "../../base/bytes.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { Change } from "../codec/change-codec.ts";
+import type { AclView } from "../codec/ports.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
-import type { AclView } from "../ports.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 import { type SetAside, STRANGER } from "./set-aside.ts";
 

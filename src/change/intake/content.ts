@@ -4,8 +4,8 @@ import type { PendingBodyWait } from "../../store/pending-body-table.ts";
 import type { OpenedBody } from "../codec/body-opener.ts";
 import type { ChangeBody } from "../codec/change-body.ts";
 import type { DatasetRules } from "../codec/dataset-rules.ts";
+import type { RulesRegistry } from "../codec/ports.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
-import type { RulesRegistry } from "../ports.ts";
 
 /** What a change does, as far as it is known here. */
 export type Content =

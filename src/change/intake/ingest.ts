@@ -18,6 +18,7 @@ import {
   isSignedByAuthor,
 } from "../codec/change-codec.ts";
 import { changeIdOf, isStub, stubOf } from "../codec/change-stub.ts";
+import type { AclView, RulesRegistry } from "../codec/ports.ts";
 import { sealedPartsOf } from "../codec/stored-change.ts";
 import type { FoldInput } from "../fold/change-parts.ts";
 import type { OpenBatch } from "../fold/commit-batch.ts";
@@ -26,15 +27,14 @@ import type { ObjectDeletions } from "../fold/object-deletions.ts";
 import type { Projection } from "../fold/projection.ts";
 import type { ChangeLog } from "../graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
+import type { Unblocked } from "../graph/unblocked.ts";
 import type { LocalWriter } from "../local-writer.ts";
-import type { AclView, RulesRegistry } from "../ports.ts";
 import { createPlaceFinder, type GraphPosition } from "./change-place.ts";
 import { contentOf, isNeedless } from "./content.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 import { createLateBodies } from "./late-body.ts";
 import { createRetry } from "./retry.ts";
 import { createSetAside, type ParkQuota, STRANGER } from "./set-aside.ts";
-import type { Unblocked } from "./unblocked.ts";
 
 interface IngestDeps {
   spaceId: SpaceId;

@@ -4,8 +4,8 @@ import type { ParkedChange, ParkedTable } from "../../store/parked-table.ts";
 import type { PendingBody, PendingBodyTable } from "../../store/pending-body-table.ts";
 import type { RetryCursor, UnblockedEntry, UnblockedTable } from "../../store/unblocked-table.ts";
 import { isOfEnvironment } from "../fold/fold-fault.ts";
+import { isOpeningKind, type OpeningKind, type Unblocked } from "../graph/unblocked.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
-import { isOpeningKind, type OpeningKind, type Unblocked } from "./unblocked.ts";
 
 interface RetryDeps {
   unblocked: Unblocked;

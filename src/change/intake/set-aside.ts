@@ -5,7 +5,7 @@ import { UNCOUNTED_ROW_BYTES } from "../../store/change-table.ts";
 import type { WaitKind } from "../../store/parked-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { isStub } from "../codec/change-stub.ts";
-import type { AclView } from "../ports.ts";
+import type { AclView } from "../codec/ports.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 
 /** Bounds on what waits, so that nobody fills a disk with changes that will never fit. */

@@ -1,5 +1,5 @@
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
-import type { RulesRegistry } from "../../change/ports.ts";
+import type { RulesRegistry } from "../../change/codec/ports.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { StoredFileError } from "../../protocol/storage-fault.ts";
 import type { SpaceStore } from "../../store/space-store.ts";

@@ -4,7 +4,7 @@ import { systemClock } from "../../../src/base/clock.ts";
 import type { SpaceId } from "../../../src/base/ids.ts";
 import type { ChangeBody } from "../../../src/change/codec/change-body.ts";
 import type { DatasetRules } from "../../../src/change/codec/dataset-rules.ts";
-import type { RulesRegistry } from "../../../src/change/ports.ts";
+import type { RulesRegistry } from "../../../src/change/codec/ports.ts";
 import type { ChangeEngine } from "../../../src/change/space-engine.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import {

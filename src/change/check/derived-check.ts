@@ -1,20 +1,20 @@
-import { compareBytes, equalBytes } from "../base/bytes.ts";
-import { cidFromDigest } from "../crypto/cid.ts";
-import { StoredFileError } from "../protocol/storage-fault.ts";
-import { CHANGE_STUB, CHANGE_WHOLE, type StoredChange } from "../store/change-table.ts";
-import type { PendingBodyWait } from "../store/pending-body-table.ts";
-import type { SpaceStore } from "../store/space-store.ts";
-import type { BodyOpener } from "./codec/body-opener.ts";
-import { type Change, decodeCheckedChange, isDerivedRoot } from "./codec/change-codec.ts";
-import { partsByRecord, type ReplayInput } from "./fold/change-parts.ts";
-import type { ChangeVerdicts } from "./fold/change-verdicts.ts";
-import { collectionOf, findCollection } from "./fold/datasets.ts";
-import type { Projection } from "./fold/projection.ts";
-import { traceKeys } from "./fold/trace-key.ts";
-import type { ChangeLog } from "./graph/change-log.ts";
-import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
-import { contentOf } from "./intake/content.ts";
-import type { AclView, OnRepair, RulesRegistry } from "./ports.ts";
+import { compareBytes, equalBytes } from "../../base/bytes.ts";
+import { cidFromDigest } from "../../crypto/cid.ts";
+import { StoredFileError } from "../../protocol/storage-fault.ts";
+import { CHANGE_STUB, CHANGE_WHOLE, type StoredChange } from "../../store/change-table.ts";
+import type { PendingBodyWait } from "../../store/pending-body-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import type { BodyOpener } from "../codec/body-opener.ts";
+import { type Change, decodeCheckedChange, isDerivedRoot } from "../codec/change-codec.ts";
+import type { AclView, OnRepair, RulesRegistry } from "../codec/ports.ts";
+import { partsByRecord, type ReplayInput } from "../fold/change-parts.ts";
+import type { ChangeVerdicts } from "../fold/change-verdicts.ts";
+import { collectionOf, findCollection } from "../fold/datasets.ts";
+import type { Projection } from "../fold/projection.ts";
+import { traceKeys } from "../fold/trace-key.ts";
+import type { ChangeLog } from "../graph/change-log.ts";
+import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
+import { contentOf } from "../intake/content.ts";
 
 export interface DerivedCheckDeps {
   store: SpaceStore;

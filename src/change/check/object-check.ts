@@ -1,13 +1,13 @@
-import { equalBytes } from "../base/bytes.ts";
-import { CHANGE_STUB } from "../store/change-table.ts";
-import type { SpaceStore } from "../store/space-store.ts";
-import { decodeCheckedChange, isDerivedRoot } from "./codec/change-codec.ts";
-import { changeIdOf } from "./codec/change-stub.ts";
-import type { ObjectDeletions } from "./fold/object-deletions.ts";
-import type { Projection } from "./fold/projection.ts";
-import type { HeadRef } from "./graph/heads.ts";
-import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
-import type { OnRepair } from "./ports.ts";
+import { equalBytes } from "../../base/bytes.ts";
+import { CHANGE_STUB } from "../../store/change-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { decodeCheckedChange, isDerivedRoot } from "../codec/change-codec.ts";
+import { changeIdOf } from "../codec/change-stub.ts";
+import type { OnRepair } from "../codec/ports.ts";
+import type { ObjectDeletions } from "../fold/object-deletions.ts";
+import type { Projection } from "../fold/projection.ts";
+import type { HeadRef } from "../graph/heads.ts";
+import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 
 /** So many changes of an object are gone over in a step. */
 const STRIDE = 200;

@@ -1,13 +1,13 @@
-import type { StoredChange } from "../store/change-table.ts";
-import { OBJECTS_COLLECTION } from "../store/row-table.ts";
-import type { SpaceStore } from "../store/space-store.ts";
-import { decodeCheckedChange, isDerivedRoot } from "./codec/change-codec.ts";
-import { kindOf } from "./codec/change-stub.ts";
+import type { StoredChange } from "../../store/change-table.ts";
+import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { decodeCheckedChange, isDerivedRoot } from "../codec/change-codec.ts";
+import { kindOf } from "../codec/change-stub.ts";
+import type { OnRepair } from "../codec/ports.ts";
+import type { DamagedChanges } from "../graph/damaged-changes.ts";
+import type { ObjectCache } from "../graph/object-cache.ts";
 import type { DerivedCheck } from "./derived-check.ts";
-import type { DamagedChanges } from "./graph/damaged-changes.ts";
-import type { ObjectCache } from "./graph/object-cache.ts";
 import type { ObjectCheck } from "./object-check.ts";
-import type { OnRepair } from "./ports.ts";
 import type { WaitingCheck } from "./waiting-check.ts";
 
 /** How many of them are looked at before the time is. */

@@ -1,11 +1,11 @@
 /** Values that the disk changed in what is under way: what waits, what was refused, what is to be folded anew, what others keep. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { flipValue } from "../../test/support/hostile/changed-values.ts";
-import { bodyOf, createForger } from "../../test/support/hostile/forged-change.ts";
-import { objectOf } from "../../test/support/hostile/forger-world.ts";
-import { createRng, runSeed } from "../../test/support/rng.ts";
-import { type Device, type Devices, purgedAfter, withDevices } from "../../test/support/worlds/acl-devices.ts";
-import { DELETED_GRACE_MS } from "./fold/object-deletions.ts";
+import { flipValue } from "../../../test/support/hostile/changed-values.ts";
+import { bodyOf, createForger } from "../../../test/support/hostile/forged-change.ts";
+import { objectOf } from "../../../test/support/hostile/forger-world.ts";
+import { createRng, runSeed } from "../../../test/support/rng.ts";
+import { type Device, type Devices, purgedAfter, withDevices } from "../../../test/support/worlds/acl-devices.ts";
+import { DELETED_GRACE_MS } from "../fold/object-deletions.ts";
 import { CHECK_BEGIN, type CheckCursor } from "./space-check.ts";
 
 setDefaultTimeout(30_000);

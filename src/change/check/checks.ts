@@ -1,10 +1,10 @@
-import type { CommitQueue } from "../store/commit-queue.ts";
-import type { SpaceStore } from "../store/space-store.ts";
+import type { CommitQueue } from "../../store/commit-queue.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import type { OpenBatch } from "../fold/commit-batch.ts";
+import type { ObjectDeletions } from "../fold/object-deletions.ts";
+import type { Projection } from "../fold/projection.ts";
+import type { DamagedChanges } from "../graph/damaged-changes.ts";
 import { createDerivedCheck, type DerivedCheckDeps } from "./derived-check.ts";
-import type { OpenBatch } from "./fold/commit-batch.ts";
-import type { ObjectDeletions } from "./fold/object-deletions.ts";
-import type { Projection } from "./fold/projection.ts";
-import type { DamagedChanges } from "./graph/damaged-changes.ts";
 import { createMending } from "./mending.ts";
 import { createObjectCheck } from "./object-check.ts";
 import { createSpaceCheck } from "./space-check.ts";

@@ -1,5 +1,5 @@
-import type { ChangeBody } from "./codec/change-body.ts";
-import type { DatasetRules } from "./codec/dataset-rules.ts";
+import type { ChangeBody } from "./change-body.ts";
+import type { DatasetRules } from "./dataset-rules.ts";
 
 /**
  * What the change engine asks of the space's ACL. Positions are indexes into the log of ACL records; a record of a

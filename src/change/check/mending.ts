@@ -1,11 +1,11 @@
-import type { CommitQueue } from "../store/commit-queue.ts";
-import { BODIES_GIVEN_UP } from "../store/pending-body-table.ts";
-import type { SpaceStore } from "../store/space-store.ts";
-import { REPLICA_TARGETS } from "../store/sync-table.ts";
-import type { OpenBatch } from "./fold/commit-batch.ts";
-import type { ChangeLog } from "./graph/change-log.ts";
-import type { ObjectCache } from "./graph/object-cache.ts";
-import type { OnRepair } from "./ports.ts";
+import type { CommitQueue } from "../../store/commit-queue.ts";
+import { BODIES_GIVEN_UP } from "../../store/pending-body-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import { REPLICA_TARGETS } from "../../store/sync-table.ts";
+import type { OnRepair } from "../codec/ports.ts";
+import type { OpenBatch } from "../fold/commit-batch.ts";
+import type { ChangeLog } from "../graph/change-log.ts";
+import type { ObjectCache } from "../graph/object-cache.ts";
 import type { Collection } from "./space-check.ts";
 
 /** What the log says where values have their types again. */
