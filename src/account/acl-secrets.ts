@@ -7,7 +7,7 @@ import type { Account } from "../crypto/account.ts";
 import { parseAccountId } from "../crypto/account-id.ts";
 import { publicKeyOfSeed } from "../crypto/private-key.ts";
 import { isJsonObject } from "../protocol/json.ts";
-import type { SpacePlace } from "../space/places.ts";
+import type { SpacePlace } from "../space/port/places.ts";
 import { ACL_SECRETS_RULES } from "./private-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 

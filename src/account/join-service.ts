@@ -12,7 +12,7 @@ import { publicKeyOfSeed } from "../crypto/private-key.ts";
 import { refusedAs, SvcError, svcError } from "../protocol/errors.ts";
 import { refusal } from "../protocol/refusals.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
-import type { SpacePlace } from "../space/places.ts";
+import type { SpacePlace } from "../space/port/places.ts";
 import type { Space } from "../space/space.ts";
 import { type AclSecrets, placeOfToken } from "./acl-secrets.ts";
 import { createDelays } from "./delays.ts";

@@ -10,7 +10,7 @@ import type { Service } from "../base/service.ts";
 import type { Account } from "../crypto/account.ts";
 import { parseAccountId } from "../crypto/account-id.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { SpacePlace } from "../space/places.ts";
+import type { SpacePlace } from "../space/port/places.ts";
 import type { AccountStore, SpaceClaim } from "../store/account-store.ts";
 
 /** What an account that was added to a space is told about it, in a message that only it can read. */

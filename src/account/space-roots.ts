@@ -3,7 +3,7 @@ import { decodeSpaceHeader } from "../acl/record/space-header.ts";
 import { base64ToBytes, bytesToBase64, equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import { placesOf } from "../space/places.ts";
+import { placesOf } from "../space/port/places.ts";
 import type { Space, SpaceGenesis } from "../space/space.ts";
 import { SPACE_ROOTS_RULES } from "./private-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";

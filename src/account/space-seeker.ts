@@ -1,6 +1,6 @@
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import type { SpacePlace } from "../space/places.ts";
+import type { SpacePlace } from "../space/port/places.ts";
 
 /** How often a space that was not found is looked for again while nothing is heard of it. */
 const SEEK_AGAIN_MS = 2_000;

@@ -3,7 +3,7 @@ import type { MemberState } from "../acl/reducer/state.ts";
 import { equalBytes } from "../base/bytes.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
-import type { SpacePlace } from "../space/places.ts";
+import type { SpacePlace } from "../space/port/places.ts";
 import type { Space } from "../space/space.ts";
 
 interface LinkKey {

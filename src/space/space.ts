@@ -23,9 +23,9 @@ import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
 import type { WalCopying } from "../store/wal-keeper.ts";
 import { makeGenesis, type SpaceGenesis } from "./genesis.ts";
 import { oneToOneGenesis } from "./one-to-one.ts";
+import type { Replica } from "./port/replica.ts";
 import { openReplica } from "./replica/open-replica.ts";
 import type { ReplicaSource } from "./replica/source.ts";
-import type { Replica } from "./replica.ts";
 
 export type { SpaceGenesis };
 

@@ -14,7 +14,7 @@ import { seal, open as unseal } from "../crypto/seal.ts";
 import { isSignedBy, readEnvelope, signEnvelope } from "../crypto/signed-envelope.ts";
 import type { Json } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import type { Replica } from "../space/replica.ts";
+import type { Replica } from "../space/port/replica.ts";
 
 /** Where an event goes: to the account's devices, or to a space's members. */
 export type EventAudience = { readonly scope: "account" } | { readonly scope: "space"; readonly spaceId: string };

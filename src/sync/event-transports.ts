@@ -2,7 +2,7 @@ import { bytesToHex } from "../base/bytes.ts";
 import { encodeCbor } from "../base/dag-cbor.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
-import type { Replica } from "../space/replica.ts";
+import type { Replica } from "../space/port/replica.ts";
 import type { EventTransport } from "./event-relay.ts";
 import type { LinkManager } from "./lan/link-manager.ts";
 import type { PeerLink } from "./lan/peer-link.ts";

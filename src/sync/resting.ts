@@ -2,7 +2,7 @@ import { concatBytes, utf8ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { sha256 } from "../crypto/hash.ts";
-import type { Replica } from "../space/replica.ts";
+import type { Replica } from "../space/port/replica.ts";
 import type { ProgressBook } from "./progress.ts";
 import type { Transport } from "./transport.ts";
 

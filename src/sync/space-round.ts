@@ -1,6 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
-import type { Replica } from "../space/replica.ts";
+import type { Replica } from "../space/port/replica.ts";
 import type { ProgressBook } from "./progress.ts";
 import type { Resting } from "./resting.ts";
 import { markSynced } from "./status.ts";

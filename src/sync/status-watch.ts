@@ -2,7 +2,7 @@ import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Timers } from "../base/timers.ts";
 import type { ObjectSyncStatus, SpaceSyncStatus } from "../protocol/sync.ts";
-import type { Replica } from "../space/replica.ts";
+import type { Replica } from "../space/port/replica.ts";
 import type { ProgressBook } from "./progress.ts";
 import type { ReachedReplicas } from "./reached-replicas.ts";
 import type { Resting } from "./resting.ts";

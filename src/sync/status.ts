@@ -9,7 +9,7 @@ import type {
   SpaceSyncStatus,
   SyncState,
 } from "../protocol/sync.ts";
-import type { ObjectFacts, Replica, SpaceFacts } from "../space/replica.ts";
+import type { ObjectFacts, Replica, SpaceFacts } from "../space/port/replica.ts";
 import { countersOf, type SpaceProgress, timeText } from "./progress.ts";
 
 /** Who of those that keep a space can be reached. */

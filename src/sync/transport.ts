@@ -2,8 +2,8 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Timers } from "../base/timers.ts";
-import type { SpacePlace } from "../space/places.ts";
-import type { AclBuild, AclMade, ComposeOptions, Replica } from "../space/replica.ts";
+import type { SpacePlace } from "../space/port/places.ts";
+import type { AclBuild, AclMade, ComposeOptions, Replica } from "../space/port/replica.ts";
 import type { ProgressBook } from "./progress.ts";
 
 /** What sync lends to every transport. */

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { until } from "../../../test/support/server/client.ts";
 import { exchange, withDevices } from "../../../test/support/worlds/acl-devices.ts";
 import { decodeCbor, encodeCbor } from "../../base/dag-cbor.ts";
-import { PATIENCE_ROUNDS } from "../../space/replica.ts";
+import { PATIENCE_ROUNDS } from "../../space/port/replica.ts";
 import { type Change, decodeChange, encodeChange } from "../codec/change-codec.ts";
 
 test("[CHANGE-5] what an earlier version of the program could not read is tried when a space is opened", () =>

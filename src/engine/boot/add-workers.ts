@@ -1,7 +1,7 @@
 import type { Service, Services } from "../../base/service.ts";
 import type { PushService } from "../../domain/push/push-service.ts";
 import type { SearchService } from "../../domain/search/search-service.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SyncService } from "../../sync/sync-service.ts";
 import type { AccountFiles } from "../account-files.ts";

@@ -4,7 +4,7 @@ import type { Account } from "../../crypto/account.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import type { Wallet } from "../../crypto/wallet.ts";
 import { TECH_DATASETS } from "../../domain/type/built-in-schemas.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import type { Space } from "../../space/space.ts";
 import { createSpaceEvents, type SpaceEvents } from "../../space/space-events.ts";
 import { createSpaceHolds } from "../../space/space-holds.ts";

@@ -5,7 +5,7 @@ import { closePart } from "../../base/service.ts";
 import { createEventHub } from "../../domain/event/event-hub.ts";
 import { createLongWorks } from "../../domain/process/long-work.ts";
 import { createProcessRegistry } from "../../domain/process/process-registry.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import type { Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import { createEventRelay } from "../../sync/event-relay.ts";

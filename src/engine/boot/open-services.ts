@@ -16,7 +16,7 @@ import { parseAccountId } from "../../crypto/account-id.ts";
 import { createLiveQueries } from "../../domain/live/live-queries.ts";
 import { createRecordQueries } from "../../domain/record/record-query.ts";
 import { PAIR_PROFILES_DATASET } from "../../space/pair-profiles.ts";
-import { placesOf } from "../../space/places.ts";
+import { placesOf } from "../../space/port/places.ts";
 import type { Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SpaceHolds } from "../../space/space-holds.ts";

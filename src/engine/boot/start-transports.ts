@@ -9,7 +9,7 @@ import { createSingleFlight, type SingleFlight } from "../../base/single-flight.
 import { systemTimers } from "../../base/timers.ts";
 import type { Account } from "../../crypto/account.ts";
 import { deriveAccountSecret } from "../../crypto/account-keys.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import type { Space } from "../../space/space.ts";
 import type { EventRelay } from "../../sync/event-relay.ts";
 import { createLanEvents, createNetworkEvents } from "../../sync/event-transports.ts";

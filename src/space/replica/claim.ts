@@ -3,7 +3,7 @@ import { equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
 import type { Reach } from "../../store/sync-table.ts";
-import type { Claim, RemoteState, Replica } from "../replica.ts";
+import type { Claim, RemoteState, Replica } from "../port/replica.ts";
 import { coverage, hasOurBodies } from "./own-vector.ts";
 import type { ReplicaSource } from "./source.ts";
 

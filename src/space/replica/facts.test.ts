@@ -5,7 +5,7 @@ import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import { refusal } from "../../protocol/refusals.ts";
-import { PATIENCE_ROUNDS } from "../replica.ts";
+import { PATIENCE_ROUNDS } from "../port/replica.ts";
 
 describe("[CHANGE-5] what waits in vain is told", () => {
   test("a change under a read key that nobody was given is named with that key", async () => {

@@ -4,7 +4,13 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { WaitKind } from "../../store/parked-table.ts";
-import { type ObjectFacts, PATIENCE_ROUNDS, type Replica, type SpaceBacklog, type SpaceFacts } from "../replica.ts";
+import {
+  type ObjectFacts,
+  PATIENCE_ROUNDS,
+  type Replica,
+  type SpaceBacklog,
+  type SpaceFacts,
+} from "../port/replica.ts";
 import { cutChangesOf } from "./cut-changes.ts";
 import type { ReplicaSource } from "./source.ts";
 

@@ -1,7 +1,7 @@
 import { type AclRecord, decodeAclRecord } from "../../acl/record/record.ts";
 import { transportSecretOf } from "../../acl/record/space-keys.ts";
 import { bytesToHex } from "../../base/bytes.ts";
-import type { LostPlace } from "../replica.ts";
+import type { LostPlace } from "../port/replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
 const LATELY = 100;

@@ -1,5 +1,5 @@
-import { placesOf, presentKeyIdOf } from "../places.ts";
-import type { Replica } from "../replica.ts";
+import { placesOf, presentKeyIdOf } from "../port/places.ts";
+import type { Replica } from "../port/replica.ts";
 import { claims } from "./claim.ts";
 import { statusFacts } from "./facts.ts";
 import { lostPlacesOf } from "./lost-places.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { countDatabaseWork } from "../../../test/support/database-work.ts";
 import { withDevices } from "../../../test/support/worlds/acl-devices.ts";
-import { statesIn } from "../version-vector.ts";
+import { statesIn } from "../port/version-vector.ts";
 import { vectorOf } from "./own-vector.ts";
 
 const WRITERS = 20_000;

@@ -3,7 +3,7 @@ import { encodeCbor } from "../../base/dag-cbor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { ChainSize } from "../../store/sync-table.ts";
-import type { Replica } from "../replica.ts";
+import type { Replica } from "../port/replica.ts";
 import {
   entriesOf,
   isForked,
@@ -15,7 +15,7 @@ import {
   type TheirVector,
   type VectorPart,
   writerKey,
-} from "../version-vector.ts";
+} from "../port/version-vector.ts";
 import { mergedParts, partsOf } from "./vector-parts.ts";
 
 /** What is here of a writer, with its number in the store. */

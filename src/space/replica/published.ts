@@ -3,7 +3,7 @@ import { decodeCheckedChange, isDerivedRoot } from "../../change/codec/change-co
 import { changeIdOf } from "../../change/codec/change-stub.ts";
 import type { StoredChange } from "../../store/change-table.ts";
 import { BODIES_GIVEN_UP } from "../../store/pending-body-table.ts";
-import type { Replica, ReplicaWrite, Taken, Unpublished } from "../replica.ts";
+import type { Replica, ReplicaWrite, Taken, Unpublished } from "../port/replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
 /** At most so many changes of writers of whom nothing counts are published with one change that follows them. */

@@ -2,8 +2,16 @@ import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import { type Pull, type PulledFrame, REPLICA_BOUNDS, type Replica } from "../replica.ts";
-import { byWriter, isForked, sameState, stateIn, statesIn, type WriterState, writerKey } from "../version-vector.ts";
+import { type Pull, type PulledFrame, REPLICA_BOUNDS, type Replica } from "../port/replica.ts";
+import {
+  byWriter,
+  isForked,
+  sameState,
+  stateIn,
+  statesIn,
+  type WriterState,
+  writerKey,
+} from "../port/version-vector.ts";
 import { lowestAt, type StoredState, vectorOf } from "./own-vector.ts";
 import type { ReplicaSource } from "./source.ts";
 

@@ -5,7 +5,7 @@ import { bytesToHex, concatBytes, utf8ToBytes } from "../../base/bytes.ts";
 import { parseAccountId } from "../../crypto/account-id.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { Refusal } from "../../protocol/refusals.ts";
-import { REPLICA_BOUNDS, type ReplicaAcl } from "../replica.ts";
+import { REPLICA_BOUNDS, type ReplicaAcl } from "../port/replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
 const NOTHING_PENDING = new Uint8Array(32);

@@ -1,7 +1,7 @@
 import { equalBytes } from "../../base/bytes.ts";
 import { changeIdOf, isStub } from "../../change/codec/change-stub.ts";
 import type { IngestVerdict } from "../../change/intake/ingest-verdict.ts";
-import type { Replica, Taken } from "../replica.ts";
+import type { Replica, Taken } from "../port/replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
 /** The part of a replica that takes in what others give. */

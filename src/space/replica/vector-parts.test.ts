@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { entriesOf, type KeyedState, lastKeyOf, partIndexOf, stateIn, statesIn } from "../version-vector.ts";
+import { entriesOf, type KeyedState, lastKeyOf, partIndexOf, stateIn, statesIn } from "../port/version-vector.ts";
 import { mergedParts, partsOf } from "./vector-parts.ts";
 
 /** Keys of one author; ends of parts are as rare as they are, or do not occur, or are everywhere. */

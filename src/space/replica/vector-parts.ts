@@ -1,5 +1,5 @@
 import { sha256 } from "../../crypto/hash.ts";
-import { type KeyedState, lastKeyOf, type VectorPart } from "../version-vector.ts";
+import { type KeyedState, lastKeyOf, type VectorPart } from "../port/version-vector.ts";
 
 /**
  * From so many writers on a part ends behind the next one whose id ends with four zero bits, so that parts have 32 writers on

@@ -1,5 +1,5 @@
 import { bytesToUtf8 } from "../../base/bytes.ts";
-import { PATIENCE_ROUNDS, type Replica } from "../replica.ts";
+import { PATIENCE_ROUNDS, type Replica } from "../port/replica.ts";
 import type { ReplicaSource } from "./source.ts";
 
 /** The part of a replica that says what it lacks, so that others can be asked for it. */

@@ -1,6 +1,6 @@
 import type { Content } from "../../files/content.ts";
 import type { FileStateNo } from "../../protocol/file-state.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 
 /** What a device knows of a content's backup. */
 export interface BackupContent extends BackupNote {

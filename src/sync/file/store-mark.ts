@@ -1,6 +1,6 @@
 import { bytesToUtf8, utf8ToBytes } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import type { ChunkPlaceInStore, ChunkStore } from "../network/chunk-store.ts";
 
 const MARK = "files.store-mark";

@@ -13,7 +13,7 @@ import { isSignedBy, readEnvelope, signEnvelope } from "../../crypto/signed-enve
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { isJsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import { parseLogCursor } from "../network/log-cursor.ts";
 import type { NetworkStore } from "../network/network-store.ts";
 import type { Inbox } from "./network-inbox.ts";

@@ -1,7 +1,7 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import { createSigner, type Signer } from "../../crypto/sign.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import { decodeGuestProof, encodeGuestProof, SessionFault } from "../session/messages.ts";
 import { SYNC_KINDS } from "../session/remote-replica.ts";
 import type { PeerLink } from "./peer-link.ts";

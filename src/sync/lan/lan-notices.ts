@@ -1,7 +1,7 @@
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Timers } from "../../base/timers.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import { decodeSpaceName, encodeSpaceName } from "../session/messages.ts";
 import type { LanPeers } from "./lan-peers.ts";
 import type { LinkManager } from "./link-manager.ts";

@@ -1,6 +1,6 @@
 import type { PeerId, SpaceId } from "../../base/ids.ts";
 import { parseAccountId } from "../../crypto/account-id.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import { createKeyProofs } from "./key-proofs.ts";
 import type { LinkManager } from "./link-manager.ts";
 import type { PeerLink } from "./peer-link.ts";

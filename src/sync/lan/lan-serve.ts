@@ -1,6 +1,6 @@
 import { equalBytes } from "../../base/bytes.ts";
 import type { PeerId, SpaceId } from "../../base/ids.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import { CHUNK_KIND } from "../file/lan-chunks.ts";
 import {
   decodeAclRequest,

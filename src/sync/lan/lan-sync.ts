@@ -1,8 +1,8 @@
 import type { SpaceId } from "../../base/ids.ts";
 import { createRateLimitedLog } from "../../base/rate-limited-log.ts";
 import { createSigner } from "../../crypto/sign.ts";
-import type { SpacePlace } from "../../space/places.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { SpacePlace } from "../../space/port/places.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import { aclFrom } from "../session/acl-fetch.ts";
 import { SYNC_BOUNDS } from "../session/bounds.ts";
 import { encodeMarks } from "../session/messages.ts";

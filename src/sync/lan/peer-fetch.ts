@@ -1,7 +1,7 @@
 import type { PeerId, SpaceId } from "../../base/ids.ts";
 import type { RateLimitedLog } from "../../base/rate-limited-log.ts";
 import { type Refusal, refusalText } from "../../protocol/refusals.ts";
-import type { Replica, Taken } from "../../space/replica.ts";
+import type { Replica, Taken } from "../../space/port/replica.ts";
 import { fetchAcl } from "../session/acl-fetch.ts";
 import { fetchMissing } from "../session/fetch.ts";
 import type { WholeState } from "../session/messages.ts";

@@ -5,7 +5,7 @@ import type { RateLimitedLog } from "../../base/rate-limited-log.ts";
 import { createSemaphore, type Semaphore } from "../../base/semaphore.ts";
 import { createSingleFlight } from "../../base/single-flight.ts";
 import { SvcError } from "../../protocol/errors.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import { askState, wholeState } from "../session/ask-state.ts";
 import { SYNC_BOUNDS } from "../session/bounds.ts";
 import { confirm } from "../session/confirm.ts";

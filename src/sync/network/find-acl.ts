@@ -1,5 +1,5 @@
 import { bytesToHex } from "../../base/bytes.ts";
-import { isRootOf, type SpacePlace, secretAfter } from "../../space/places.ts";
+import { isRootOf, type SpacePlace, secretAfter } from "../../space/port/places.ts";
 import { SYNC_BOUNDS } from "../session/bounds.ts";
 import { secretInLink } from "./acl-append.ts";
 import type { NetworkStore } from "./network-store.ts";

@@ -1,8 +1,8 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
-import type { Place } from "../../space/places.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Place } from "../../space/port/places.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import { findAcl } from "./find-acl.ts";
 import type { NetworkStore } from "./network-store.ts";
 

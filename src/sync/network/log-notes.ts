@@ -1,6 +1,6 @@
 import { bytesToHex, bytesToUtf8, hexToBytes, readUint64, utf8ToBytes, writeUint64 } from "../../base/bytes.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
-import type { Replica, ReplicaWrite, Taken } from "../../space/replica.ts";
+import type { Replica, ReplicaWrite, Taken } from "../../space/port/replica.ts";
 import { type LogCursor, parseLogCursor } from "./log-cursor.ts";
 
 /** What a space's database notes of its places on the network: how far they were read, and what of them had no room. */

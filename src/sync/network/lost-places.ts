@@ -1,6 +1,6 @@
 import { bytesToHex } from "../../base/bytes.ts";
 import { sha256 } from "../../crypto/hash.ts";
-import type { LostPlace, Replica } from "../../space/replica.ts";
+import type { LostPlace, Replica } from "../../space/port/replica.ts";
 import { secretInLink } from "./acl-append.ts";
 import type { NetworkStore } from "./network-store.ts";
 

@@ -1,6 +1,6 @@
 import type { SpaceId } from "../../base/ids.ts";
 import { createRateLimitedLog } from "../../base/rate-limited-log.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import { NETWORK_PEER } from "../progress.ts";
 import type { Transport } from "../transport.ts";
 import { createAclAppender, createAclPublisher } from "./acl-publisher.ts";

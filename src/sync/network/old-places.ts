@@ -1,5 +1,5 @@
 import type { Log } from "../../base/log.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import type { LogCursor } from "./log-cursor.ts";
 import { placeNote, putLost } from "./log-notes.ts";
 import type { NetworkStore } from "./network-store.ts";

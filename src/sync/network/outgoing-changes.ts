@@ -1,4 +1,4 @@
-import type { Replica, Unpublished } from "../../space/replica.ts";
+import type { Replica, Unpublished } from "../../space/port/replica.ts";
 import { isRefilling, putRefilling } from "./log-notes.ts";
 import type { OutgoingBatch } from "./log-publisher.ts";
 

@@ -1,6 +1,6 @@
 import type { SpaceId } from "../../base/ids.ts";
 import type { Timers } from "../../base/timers.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import type { AclPublisher } from "./acl-publisher.ts";
 import { forgetPlaces, hasLost, notedPlaces, notePlace } from "./log-notes.ts";
 import { roundAsMember, type SpaceChannel, type SpaceChannels } from "./space-channels.ts";

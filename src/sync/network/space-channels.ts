@@ -1,7 +1,7 @@
 import type { SpaceId } from "../../base/ids.ts";
 import type { Timers } from "../../base/timers.ts";
-import type { Place } from "../../space/places.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Place } from "../../space/port/places.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import type { Channel, ChannelPort } from "./channel.ts";
 import { hasMissed, type PlaceEnd, placeNote } from "./log-notes.ts";
 import type { NetworkStore } from "./network-store.ts";

@@ -1,6 +1,6 @@
 import { equalBytes } from "../../base/bytes.ts";
 import type { Refusal } from "../../protocol/refusals.ts";
-import { ACL_RECORD_BYTES, type Replica } from "../../space/replica.ts";
+import { ACL_RECORD_BYTES, type Replica } from "../../space/port/replica.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import {
   decodeItems,

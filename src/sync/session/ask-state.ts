@@ -1,5 +1,5 @@
 import { bytesToHex, concatBytes } from "../../base/bytes.ts";
-import type { Replica } from "../../space/replica.ts";
+import type { Replica } from "../../space/port/replica.ts";
 import {
   entriesOf,
   type KeyedState,
@@ -7,7 +7,7 @@ import {
   sameState,
   TheirVector,
   type VectorPart,
-} from "../../space/version-vector.ts";
+} from "../../space/port/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import {
   decodeState,

@@ -1,4 +1,4 @@
-import { REPLICA_BOUNDS } from "../../space/replica.ts";
+import { REPLICA_BOUNDS } from "../../space/port/replica.ts";
 
 /** The most that one message of a session holds, so that neither side has to hold much (SYNC-4). */
 export const SYNC_BOUNDS = {

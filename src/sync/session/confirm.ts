@@ -1,5 +1,5 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
-import { type Claim, changeIdOf, isStub, type Replica } from "../../space/replica.ts";
+import { type Claim, changeIdOf, isStub, type Replica } from "../../space/port/replica.ts";
 import { aclFrom } from "./acl-fetch.ts";
 import { askState } from "./ask-state.ts";
 import { decodeItems, encodeSpaceName, encodeWants, SessionFault, type WholeState } from "./messages.ts";

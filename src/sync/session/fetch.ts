@@ -1,8 +1,8 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import { createRateLimit, type RateLimit } from "../../base/rate-limit.ts";
 import { type Refusal, refusalText } from "../../protocol/refusals.ts";
-import { changeIdOf, type Pull, type Replica, type Taken, type WriterChain } from "../../space/replica.ts";
-import { byWriter, type TheirVector, type WriterState, writerKey } from "../../space/version-vector.ts";
+import { changeIdOf, type Pull, type Replica, type Taken, type WriterChain } from "../../space/port/replica.ts";
+import { byWriter, type TheirVector, type WriterState, writerKey } from "../../space/port/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import { decodeItems, decodePullReply, encodePullRequest, encodeWants, SessionFault } from "./messages.ts";
 import { type RemoteReplica, SYNC_KINDS } from "./remote-replica.ts";

@@ -1,7 +1,7 @@
 import { concatBytes, equalBytes } from "../../base/bytes.ts";
 import { type CborValue, decodeCbor, encodeCbor } from "../../base/dag-cbor.ts";
-import type { Pull, PulledFrame, RemoteState } from "../../space/replica.ts";
-import { LACKS_NOTHING, type WriterState } from "../../space/version-vector.ts";
+import type { Pull, PulledFrame, RemoteState } from "../../space/port/replica.ts";
+import { LACKS_NOTHING, type WriterState } from "../../space/port/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 
 /** Bytes of a peer that do not follow the protocol. */

@@ -1,6 +1,6 @@
 import { equalBytes } from "../../base/bytes.ts";
-import type { Replica } from "../../space/replica.ts";
-import { LACKS_NOTHING, statesIn } from "../../space/version-vector.ts";
+import type { Replica } from "../../space/port/replica.ts";
+import { LACKS_NOTHING, statesIn } from "../../space/port/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import { NOT_HELD, type SpaceState, type StateRequest } from "./messages.ts";
 

@@ -1,5 +1,5 @@
 import { bytesToHex } from "../../base/bytes.ts";
-import type { Pull } from "../../space/replica.ts";
+import type { Pull } from "../../space/port/replica.ts";
 import {
   entriesOf,
   type KeyedState,
@@ -10,7 +10,7 @@ import {
   type TheirVector,
   type VectorPart,
   type WriterState,
-} from "../../space/version-vector.ts";
+} from "../../space/port/version-vector.ts";
 import { SYNC_BOUNDS } from "./bounds.ts";
 import type { VectorPage } from "./messages.ts";
 

@@ -65,7 +65,11 @@ describe("what is allowed passes", () => {
     ["a room importing itself", "src/change/a.ts", `import { b } from "./b.ts";`],
     ["a sibling's port", "src/domain/chat/a.ts", `import type { B } from "../editor/port.ts";`],
     ["a sibling's named port", "src/domain/chat/a.ts", `import type { B } from "../editor/block-port.ts";`],
-    ["sync taking the replica's port", "src/sync/lan/a.ts", `import type { Replica } from "../../space/replica.ts";`],
+    [
+      "sync taking the replica's port",
+      "src/sync/lan/a.ts",
+      `import type { Replica } from "../../space/port/replica.ts";`,
+    ],
     ["packages", "src/base/a.ts", `import { b } from "node:fs";`],
     ["types for the page", "ui/a.ts", `import type { B } from "../src/protocol/b.ts";`],
     ["a view importing a part of the page", "ui/space/a.tsx", `import { b } from "../parts/b.tsx";`],

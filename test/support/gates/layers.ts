@@ -81,7 +81,7 @@ const NODE_COMMAND_ROOMS = ["push-node"];
 const CHILD_ENTRY = "cli/main.ts";
 const CHILD_ENTRY_ROOMS = ["sandbox", "search"];
 /** All that sync may know of a space. */
-const REPLICA_PORT = /^src\/space\/(replica|version-vector|places)\.ts$/;
+const REPLICA_PORT = /^src\/space\/port\//;
 const PORT_FILE = /(^|\/|-)port\.ts$/;
 const TEST_FILE = /\.test\.tsx?$/;
 /** Independent second opinions: they prove nothing if they share code with what they judge. */
@@ -112,7 +112,7 @@ function judge(path: string, { specifier, typeOnly }: ImportEdge): string | unde
   const allowed = roomsFor(path, from);
   if (!allowed.includes(to)) return `${from} may not import ${to} (${target})`;
   if (from === "sync" && to === "space" && !REPLICA_PORT.test(target))
-    return `sync sees a space through its port (replica, version-vector, places) alone (${target})`;
+    return `sync sees a space through its port alone (${target})`;
   if (from === "ui" && !typeOnly) return `ui takes only types from ${to} (${target}); write import type`;
   return undefined;
 }

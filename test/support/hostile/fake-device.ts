@@ -9,7 +9,7 @@ import { type Change, decodeChange, isDerivedRoot } from "../../../src/change/co
 import { changeIdOf } from "../../../src/change/codec/change-stub.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import { deriveAccountSecret } from "../../../src/crypto/account-keys.ts";
-import { byWriter, type WriterState, writerKey } from "../../../src/space/version-vector.ts";
+import { byWriter, type WriterState, writerKey } from "../../../src/space/port/version-vector.ts";
 import { type LinkManager, startLinkManager } from "../../../src/sync/lan/link-manager.ts";
 import type { PeerLink } from "../../../src/sync/lan/peer-link.ts";
 import { aclFrom } from "../../../src/sync/session/acl-fetch.ts";

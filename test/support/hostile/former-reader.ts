@@ -16,7 +16,7 @@ import { cidFromDigest } from "../../../src/crypto/cid.ts";
 import { deriveKey } from "../../../src/crypto/derive.ts";
 import { deriveObjectKey, open } from "../../../src/crypto/seal.ts";
 import { genesisOfRoot } from "../../../src/space/genesis.ts";
-import { placesOf } from "../../../src/space/places.ts";
+import { placesOf } from "../../../src/space/port/places.ts";
 import type { Space } from "../../../src/space/space.ts";
 import { openAclRecord, secretInLink } from "../../../src/sync/network/acl-append.ts";
 import { openLogMessage } from "../../../src/sync/network/log-message.ts";

@@ -15,7 +15,7 @@ import { deriveKey } from "../../../src/crypto/derive.ts";
 import { sha256 } from "../../../src/crypto/hash.ts";
 import { mnemonicToEntropy } from "../../../src/crypto/mnemonic.ts";
 import { genesisOfRoot } from "../../../src/space/genesis.ts";
-import type { PulledFrame } from "../../../src/space/replica.ts";
+import type { PulledFrame } from "../../../src/space/port/replica.ts";
 import { createDeviceCertificate } from "../../../src/sync/lan/device-certificate.ts";
 import { dialPeer } from "../../../src/sync/lan/link-socket.ts";
 import { type OpenLink, openPeerLink } from "../../../src/sync/lan/peer-link.ts";

@@ -3,7 +3,7 @@ import { decodeAclRecord } from "../../../src/acl/record/record.ts";
 import { bytesToHex, equalBytes } from "../../../src/base/bytes.ts";
 import { changeIdOf } from "../../../src/change/codec/change-stub.ts";
 import type { Account } from "../../../src/crypto/account.ts";
-import { placesOf } from "../../../src/space/places.ts";
+import { placesOf } from "../../../src/space/port/places.ts";
 import type { Space } from "../../../src/space/space.ts";
 import { openAclRecord, secretInLink } from "../../../src/sync/network/acl-append.ts";
 import { openLogMessage } from "../../../src/sync/network/log-message.ts";

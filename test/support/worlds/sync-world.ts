@@ -10,7 +10,7 @@ import type { PeerId, SpaceId } from "../../../src/base/ids.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import { SvcError } from "../../../src/protocol/errors.ts";
-import type { AclBuild } from "../../../src/space/replica.ts";
+import type { AclBuild } from "../../../src/space/port/replica.ts";
 import { createLanSync } from "../../../src/sync/lan/lan-sync.ts";
 import { createNetworkSync } from "../../../src/sync/network/network-sync.ts";
 import { createSyncService, type SyncService } from "../../../src/sync/sync-service.ts";

@@ -1,4 +1,4 @@
-import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 
 /**
  * What a replica has of one writer. A chain has no holes, so its highest seq says it all, unless the writer forked, that

@@ -1,14 +1,14 @@
-import type { AclBuild, AclMade, ComposeOptions } from "../acl/compose/compose.ts";
-import { ACL_BOUNDS } from "../acl/record/op.ts";
-import type { Permission } from "../acl/record/permission.ts";
-import type { AccountId, SpaceId } from "../base/ids.ts";
-import type { Signer } from "../crypto/sign.ts";
-import type { Refusal } from "../protocol/refusals.ts";
-import type { SpaceDebug } from "../protocol/sync.ts";
+import type { AclBuild, AclMade, ComposeOptions } from "../../acl/compose/compose.ts";
+import { ACL_BOUNDS } from "../../acl/record/op.ts";
+import type { Permission } from "../../acl/record/permission.ts";
+import type { AccountId, SpaceId } from "../../base/ids.ts";
+import type { Signer } from "../../crypto/sign.ts";
+import type { Refusal } from "../../protocol/refusals.ts";
+import type { SpaceDebug } from "../../protocol/sync.ts";
 import type { Place } from "./places.ts";
 import type { KeyedState, OwnVector, TheirVector, WriterState } from "./version-vector.ts";
 
-export { changeIdOf, isStub } from "../change/codec/change-stub.ts";
+export { changeIdOf, isStub } from "../../change/codec/change-stub.ts";
 export type { AclBuild, AclMade, ComposeOptions };
 
 /** How long an ACL record is at most. */

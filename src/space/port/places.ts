@@ -1,13 +1,13 @@
-import type { SpaceKeyRing } from "../acl/key-ring.ts";
-import type { AclLog } from "../acl/log/acl-log.ts";
-import { judgeOfferedAcl } from "../acl/log/offered-log.ts";
-import { openEpochKey } from "../acl/record/epoch.ts";
-import { transportSecretOf } from "../acl/record/space-keys.ts";
-import { currentEpoch } from "../acl/reducer/state.ts";
-import { bytesToHex } from "../base/bytes.ts";
-import type { SpaceId } from "../base/ids.ts";
+import type { SpaceKeyRing } from "../../acl/key-ring.ts";
+import type { AclLog } from "../../acl/log/acl-log.ts";
+import { judgeOfferedAcl } from "../../acl/log/offered-log.ts";
+import { openEpochKey } from "../../acl/record/epoch.ts";
+import { transportSecretOf } from "../../acl/record/space-keys.ts";
+import { currentEpoch } from "../../acl/reducer/state.ts";
+import { bytesToHex } from "../../base/bytes.ts";
+import type { SpaceId } from "../../base/ids.ts";
 
-export { isRootOf } from "../acl/log/offered-log.ts";
+export { isRootOf } from "../../acl/log/offered-log.ts";
 
 /** Where the holder of a token finds a space. */
 export interface SpacePlace {
