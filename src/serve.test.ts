@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { until } from "../test/support/server/client.ts";
 import { initAccount } from "./engine/account/account-init.ts";
 import type { BootEngine } from "./engine/boot/boot-engine.ts";
-import type { Engine } from "./engine/engine.ts";
+import type { Engine } from "./engine/boot/engine.ts";
 import { StartRefusal } from "./engine/start-refusal.ts";
 import { type CreateServerOptions, createServer, type RunningServer } from "./serve.ts";
 

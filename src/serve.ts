@@ -8,9 +8,9 @@ import { createAccountHost, type ServerAccountHost } from "./engine/account/acco
 import type { BootEngine } from "./engine/boot/boot-engine.ts";
 import { type Config, type ConfigSources, loadConfig } from "./engine/config/config.ts";
 import { refuseBadFiles } from "./engine/config/config-files.ts";
+import { openLog } from "./engine/config/log-setup.ts";
 import { prepareDataRoot } from "./engine/data-root.ts";
 import { formatAddress } from "./engine/listen-address.ts";
-import { openLog } from "./engine/log-setup.ts";
 import { StartRefusal } from "./engine/start-refusal.ts";
 import { createApp } from "./http/app.ts";
 import { CONTROL_ROUTES } from "./http/control/control-routes.ts";

@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import type { AccountId, PeerId } from "../base/ids.ts";
 import { silentLog } from "../base/log.ts";
 import type { AccountHost } from "../engine/account/account-host.ts";
-import type { Engine } from "../engine/engine.ts";
+import type { Engine } from "../engine/boot/engine.ts";
 import { svcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { oneOf, strict } from "../protocol/schema.ts";

@@ -1,6 +1,6 @@
 import type { Log } from "../base/log.ts";
 import type { AccountHost } from "../engine/account/account-host.ts";
-import type { Engine } from "../engine/engine.ts";
+import type { Engine } from "../engine/boot/engine.ts";
 import { svcError } from "../protocol/errors.ts";
 import { readJsonBody } from "./body-reader.ts";
 import { errorResponse } from "./error-response.ts";

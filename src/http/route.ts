@@ -50,7 +50,7 @@ import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import type { ObjectId, SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { AccountHost } from "../engine/account/account-host.ts";
-import type { Engine } from "../engine/engine.ts";
+import type { Engine } from "../engine/boot/engine.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
 import type { InnerStreams, OuterStream } from "./inner-streams.ts";
 import type { JsonRecords, JsonText, Reply } from "./reply.ts";

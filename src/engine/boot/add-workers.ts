@@ -5,16 +5,16 @@ import type { Replica } from "../../space/port/replica.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SyncService } from "../../sync/sync-service.ts";
 import type { AccountFiles } from "../account-files.ts";
-import { openSearch } from "../account-search.ts";
 import type { LinkKeys } from "../link-keys.ts";
-import { createPush } from "../push.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
 import { createSpaceChecks } from "../space-checks.ts";
+import { openSearch } from "./account-search.ts";
 import type { BootOptions } from "./boot-engine.ts";
 import type { OpenAccount } from "./open-account.ts";
 import type { Bus } from "./open-bus.ts";
 import type { OpenServices } from "./open-services.ts";
 import type { Stores } from "./open-stores.ts";
+import { createPush } from "./push.ts";
 import { createTransportsService } from "./start-transports.ts";
 
 const PURGE_EVERY_MS = 24 * 60 * 60 * 1000;

@@ -2,8 +2,8 @@ import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import type { Wallet } from "../../crypto/wallet.ts";
 import type { Config } from "../config/config.ts";
-import type { Engine } from "../engine.ts";
 import type { AnswerRequest } from "../runtime/local-api.ts";
+import type { Engine } from "./engine.ts";
 
 export interface BootOptions {
   /** Directory of the account's data; locked for this process. */

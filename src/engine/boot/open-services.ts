@@ -28,12 +28,12 @@ import { inboxBoxOf } from "../inbox-box.ts";
 import { createInvitationMessages, takeInvitationMessages } from "../invitations.ts";
 import { createProfileNews } from "../profile-news.ts";
 import { createRightsFollower } from "../rights-follower.ts";
+import { createSpaceServices, type SpaceServices } from "../space-services.ts";
+import { createSpaceServicesRegistry } from "../space-services-registry.ts";
 import { createSpacesListing } from "../spaces-listing.ts";
 import type { OpenAccount } from "./open-account.ts";
 import type { Bus } from "./open-bus.ts";
 import type { Stores } from "./open-stores.ts";
-import { createSpaceServices, type SpaceServices } from "./space-services.ts";
-import { createSpaceServicesRegistry } from "./space-services-registry.ts";
 
 /** How long to wait for the first round of a space that was just found. */
 const REACH_MS = 3_000;

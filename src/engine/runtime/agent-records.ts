@@ -3,7 +3,7 @@ import { millisOf, RUNNING } from "../../domain/trigger/trigger-runs.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
-import type { SpaceServices } from "../boot/space-services.ts";
+import type { SpaceServices } from "../space-services.ts";
 import { RUNS_DATASET, TRIGGERS_DATASET } from "./agent-datasets.ts";
 import type { AgentSpace } from "./agent-space.ts";
 import type { TraceFiles } from "./trace-files.ts";

@@ -1,5 +1,5 @@
 import type { SpaceId } from "../../base/ids.ts";
-import type { SpaceServices } from "../boot/space-services.ts";
+import type { SpaceServices } from "../space-services.ts";
 import { PROGRAM_SOURCE_DATASET, RUNS_DATASET, RUNTIME_DATASETS, TRIGGERS_DATASET } from "./agent-datasets.ts";
 
 /** Name of the derived space, and slug of the election for it. */

@@ -4,7 +4,7 @@ import type { Json, JsonObject } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { compareStrings } from "../../query/value/value-order.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
-import type { SpaceServices } from "../boot/space-services.ts";
+import type { SpaceServices } from "../space-services.ts";
 import { PROGRAM_SOURCE_DATASET } from "./agent-datasets.ts";
 import { type AgentSpace, PROGRAM_TYPE } from "./agent-space.ts";
 

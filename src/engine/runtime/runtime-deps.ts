@@ -4,8 +4,8 @@ import type { DeviceService } from "../../domain/device/device-service.ts";
 import type { EventBus } from "../../domain/event/port.ts";
 import type { ProcessRegistry } from "../../domain/process/process-registry.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
-import type { SpaceServices } from "../boot/space-services.ts";
 import type { Config } from "../config/config.ts";
+import type { SpaceServices } from "../space-services.ts";
 import type { AnswerRequest } from "./local-api.ts";
 
 /** What the runtime asks of the engine. */

@@ -1,5 +1,5 @@
 import type { FileInfo } from "../../domain/file/file-row.ts";
-import type { SpaceServices } from "../boot/space-services.ts";
+import type { SpaceServices } from "../space-services.ts";
 
 /** Traces too large for the row of their run. */
 export interface TraceFiles {

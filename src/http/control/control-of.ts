@@ -1,4 +1,4 @@
-import type { Engine } from "../../engine/engine.ts";
+import type { Engine } from "../../engine/boot/engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 
 /** The part of an engine behind the control API. Waits for the agent space, which is made after the boot. */

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import type { Engine } from "../../engine/engine.ts";
+import type { Engine } from "../../engine/boot/engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { PLATFORMS, PUSH_BOUNDS } from "../../protocol/push-node.ts";
 import { named, oneOf, strict } from "../../protocol/schema.ts";

@@ -1,7 +1,7 @@
-import type { SpaceId } from "../../base/ids.ts";
-import type { Space } from "../../space/space.ts";
-import type { SpaceEvents } from "../../space/space-events.ts";
-import type { SpaceHolds } from "../../space/space-holds.ts";
+import type { SpaceId } from "../base/ids.ts";
+import type { Space } from "../space/space.ts";
+import type { SpaceEvents } from "../space/space-events.ts";
+import type { SpaceHolds } from "../space/space-holds.ts";
 import type { SpaceServices } from "./space-services.ts";
 
 /** Keeps the services of each open space: they are made when the space opens, and closed before it closes. */

@@ -1,18 +1,18 @@
 import { join } from "node:path";
-import type { Log } from "../base/log.ts";
-import type { StartLongWork } from "../domain/process/port.ts";
-import type { Embedder } from "../domain/search/embedder.ts";
-import { createLocalEmbedder } from "../domain/search/local-embedder.ts";
-import { createOpenAiEmbedder } from "../domain/search/openai-embedder.ts";
-import { createSearchService, type SearchService } from "../domain/search/search-service.ts";
-import { DEFAULT_HOST } from "../search/model-download.ts";
-import type { SpaceEvents } from "../space/space-events.ts";
-import type { BootOptions } from "./boot/boot-engine.ts";
-import type { OpenAccount } from "./boot/open-account.ts";
-import type { Bus } from "./boot/open-bus.ts";
-import type { Stores } from "./boot/open-stores.ts";
-import type { Config } from "./config/config.ts";
-import { nativeDirectory, probeVectorSupport } from "./vector-support.ts";
+import type { Log } from "../../base/log.ts";
+import type { StartLongWork } from "../../domain/process/port.ts";
+import type { Embedder } from "../../domain/search/embedder.ts";
+import { createLocalEmbedder } from "../../domain/search/local-embedder.ts";
+import { createOpenAiEmbedder } from "../../domain/search/openai-embedder.ts";
+import { createSearchService, type SearchService } from "../../domain/search/search-service.ts";
+import { DEFAULT_HOST } from "../../search/model-download.ts";
+import type { SpaceEvents } from "../../space/space-events.ts";
+import type { Config } from "../config/config.ts";
+import { nativeDirectory, probeVectorSupport } from "../vector-support.ts";
+import type { BootOptions } from "./boot-engine.ts";
+import type { OpenAccount } from "./open-account.ts";
+import type { Bus } from "./open-bus.ts";
+import type { Stores } from "./open-stores.ts";
 
 /** Opens search over the account's spaces. It follows what is committed in them, and learns which of them leave this device. */
 export function openSearch(

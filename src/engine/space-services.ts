@@ -1,45 +1,45 @@
-import type { AccountValues } from "../../account/account-values.ts";
-import type { AclSecrets } from "../../account/acl-secrets.ts";
-import type { ReadFrontiers } from "../../account/read-frontiers.ts";
-import type { AclBuild } from "../../acl/compose/compose.ts";
-import type { MemberMetadata } from "../../acl/record/epoch.ts";
-import { equalBytes } from "../../base/bytes.ts";
-import type { Clock } from "../../base/clock.ts";
-import type { Log } from "../../base/log.ts";
-import { closePart } from "../../base/service.ts";
-import { createHistory, type History } from "../../change/history/history.ts";
-import type { HistoryMemory } from "../../change/history/memory.ts";
-import type { Account } from "../../crypto/account.ts";
+import type { AccountValues } from "../account/account-values.ts";
+import type { AclSecrets } from "../account/acl-secrets.ts";
+import type { ReadFrontiers } from "../account/read-frontiers.ts";
+import type { AclBuild } from "../acl/compose/compose.ts";
+import type { MemberMetadata } from "../acl/record/epoch.ts";
+import { equalBytes } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+import { closePart } from "../base/service.ts";
+import { createHistory, type History } from "../change/history/history.ts";
+import type { HistoryMemory } from "../change/history/memory.ts";
+import type { Account } from "../crypto/account.ts";
 import {
   type BundleService,
   bundleChildren,
   type Convergence,
   createBundleService,
-} from "../../domain/bundle/bundle-service.ts";
-import { type ChatService, createChatService } from "../../domain/chat/chat-service.ts";
-import { createUnread } from "../../domain/chat/unread.ts";
-import { createEditorService, type EditorService } from "../../domain/editor/editor-service.ts";
-import type { FileContents } from "../../domain/file/file-contents.ts";
-import { createFileService, type FileService, filesObjectIn } from "../../domain/file/file-service.ts";
-import { createLiveQueries, type LiveQueries } from "../../domain/live/live-queries.ts";
-import { createMemberService, type MemberService } from "../../domain/member/member-service.ts";
-import { createAccountMirror } from "../../domain/object/account-mirror.ts";
-import { createObjectService, type ObjectService } from "../../domain/object/object-service.ts";
-import type { StartLongWork } from "../../domain/process/port.ts";
-import { createIndexAdvisor } from "../../domain/record/index-advisor.ts";
-import { createIndexBuilder } from "../../domain/record/index-builder.ts";
-import { createRecordAggregates, type RecordAggregates } from "../../domain/record/record-aggregate.ts";
-import { createRecordQueries, type RecordQueries } from "../../domain/record/record-query.ts";
-import { createRecordService, type RecordService } from "../../domain/record/record-service.ts";
-import { createUpsertService } from "../../domain/record/upsert-service.ts";
-import { createDatasetService, type DatasetService } from "../../domain/type/dataset-service.ts";
-import { createPropertyService, type PropertyService } from "../../domain/type/property-service.ts";
-import type { Schema } from "../../domain/type/schema.ts";
-import { createTypeService, type TypeService } from "../../domain/type/type-service.ts";
-import type { ContentStore } from "../../files/content-store.ts";
-import { svcError } from "../../protocol/errors.ts";
-import type { ReaderPool } from "../../query/readers/reader-pool.ts";
-import type { Space } from "../../space/space.ts";
+} from "../domain/bundle/bundle-service.ts";
+import { type ChatService, createChatService } from "../domain/chat/chat-service.ts";
+import { createUnread } from "../domain/chat/unread.ts";
+import { createEditorService, type EditorService } from "../domain/editor/editor-service.ts";
+import type { FileContents } from "../domain/file/file-contents.ts";
+import { createFileService, type FileService, filesObjectIn } from "../domain/file/file-service.ts";
+import { createLiveQueries, type LiveQueries } from "../domain/live/live-queries.ts";
+import { createMemberService, type MemberService } from "../domain/member/member-service.ts";
+import { createAccountMirror } from "../domain/object/account-mirror.ts";
+import { createObjectService, type ObjectService } from "../domain/object/object-service.ts";
+import type { StartLongWork } from "../domain/process/port.ts";
+import { createIndexAdvisor } from "../domain/record/index-advisor.ts";
+import { createIndexBuilder } from "../domain/record/index-builder.ts";
+import { createRecordAggregates, type RecordAggregates } from "../domain/record/record-aggregate.ts";
+import { createRecordQueries, type RecordQueries } from "../domain/record/record-query.ts";
+import { createRecordService, type RecordService } from "../domain/record/record-service.ts";
+import { createUpsertService } from "../domain/record/upsert-service.ts";
+import { createDatasetService, type DatasetService } from "../domain/type/dataset-service.ts";
+import { createPropertyService, type PropertyService } from "../domain/type/property-service.ts";
+import type { Schema } from "../domain/type/schema.ts";
+import { createTypeService, type TypeService } from "../domain/type/type-service.ts";
+import type { ContentStore } from "../files/content-store.ts";
+import { svcError } from "../protocol/errors.ts";
+import type { ReaderPool } from "../query/readers/reader-pool.ts";
+import type { Space } from "../space/space.ts";
 
 /** Everything that is built upon one open space. */
 export interface SpaceServices {

@@ -1,8 +1,8 @@
-import { systemClock } from "../base/clock.ts";
-import type { Log } from "../base/log.ts";
-import { createLog, fileOutput, stderrOutput } from "../base/log-writer.ts";
-import type { Config } from "./config/config.ts";
-import { StartRefusal } from "./start-refusal.ts";
+import { systemClock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { createLog, fileOutput, stderrOutput } from "../../base/log-writer.ts";
+import { StartRefusal } from "../start-refusal.ts";
+import type { Config } from "./config.ts";
 
 /** Opens the log as configured: standard error and `log.addOutputPaths`. Throws StartRefusal for a path that cannot be opened. */
 export function openLog(
