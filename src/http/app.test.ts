@@ -10,7 +10,7 @@ import { oneOf, strict } from "../protocol/schema.ts";
 import { createApp } from "./app.ts";
 import { reply } from "./reply.ts";
 import { openRoute, type Route, route } from "./route.ts";
-import { ROUTES } from "./route-table.ts";
+import { ROUTES } from "./routes/route-table.ts";
 import { createStreamRegistry } from "./stream-registry.ts";
 
 const engine = {

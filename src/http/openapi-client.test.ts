@@ -7,8 +7,8 @@ import { clientTypes, compilerFaults } from "../../test/support/server/client-ty
 import OPERATION_IDS from "../../test/vectors/operation-ids.json";
 import type { JsonObject } from "../protocol/json.ts";
 import { buildOpenApi } from "./openapi-document.ts";
-import { ROUTES } from "./route-table.ts";
 import { openApiRoute } from "./routes/openapi.ts";
+import { ROUTES } from "./routes/route-table.ts";
 
 const document = buildOpenApi([...ROUTES, openApiRoute(ROUTES)]);
 const folder = mkdtempSync(join(tmpdir(), "svc-openapi-"));

@@ -7,8 +7,8 @@ import type { JsonObject } from "../protocol/json.ts";
 import { oneOf, strict } from "../protocol/schema.ts";
 import { buildOpenApi } from "./openapi-document.ts";
 import { type Route, route } from "./route.ts";
-import { ROUTES } from "./route-table.ts";
 import { openApiRoute } from "./routes/openapi.ts";
+import { ROUTES } from "./routes/route-table.ts";
 
 const Thing = Type.Object(
   { kind: oneOf(["a", "b"]), bag: Type.Record(Type.String(), Type.Number()) },

@@ -2,7 +2,7 @@
  * How to add routes
  * =================
  * 1. Write `src/http/routes/<resource>.ts`. It exports one list: `export const widgetRoutes: Route[] = [ route({...}), … ]`.
- * 2. Add the list to `src/http/route-table.ts` (one import, one line). That registers the routes on Elysia AND puts them
+ * 2. Add the list to `src/http/routes/route-table.ts` (one import, one line). That registers the routes on Elysia AND puts them
  *    into `/v1/openapi.json`; there is no other place to declare anything.
  *
  *     route({
