@@ -15,8 +15,8 @@ import { isJsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { Replica } from "../../space/port/replica.ts";
 import { parseLogCursor } from "../network/log-cursor.ts";
+import type { Inbox } from "../network/network-inbox.ts";
 import type { NetworkStore } from "../network/network-store.ts";
-import type { Inbox } from "./network-inbox.ts";
 
 /**
  * A message from one account to another: signed, then sealed to the receiver, left in its inbox on the network and handed

@@ -1,7 +1,6 @@
 import { equalBytes } from "../../base/bytes.ts";
 import type { PeerId, SpaceId } from "../../base/ids.ts";
 import type { Replica } from "../../space/port/replica.ts";
-import { CHUNK_KIND } from "../file/lan-chunks.ts";
 import {
   decodeAclRequest,
   decodeMarks,
@@ -20,6 +19,7 @@ import {
 import { stateFor, stateUpTo } from "../session/own-state.ts";
 import { SYNC_KINDS } from "../session/remote-replica.ts";
 import { vectorPage } from "../session/vector-parts.ts";
+import { CHUNK_KIND } from "./lan-chunks.ts";
 import type { LanPeers } from "./lan-peers.ts";
 import type { LinkManager } from "./link-manager.ts";
 import type { PeerLink } from "./peer-link.ts";

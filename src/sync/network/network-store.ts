@@ -3,7 +3,6 @@ import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/t
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { systemTimers } from "../../base/timers.ts";
-import { createInbox, type Inbox, type InboxOptions, sendToInbox } from "../inbox/network-inbox.ts";
 import { authOptions, type NetworkCredentials } from "./auth.ts";
 import { type Channel, type ChannelOptions, createChannel } from "./channel.ts";
 import { type ChunkStore, createChunkStore } from "./chunk-store.ts";
@@ -12,6 +11,7 @@ import { createEventBus, type EventBus } from "./event-bus.ts";
 import { isAnchor, type LogCursor } from "./log-cursor.ts";
 import { createNatsLink, type LinkState } from "./nats-link.ts";
 import { networkFailure } from "./network-error.ts";
+import { createInbox, type Inbox, type InboxOptions, sendToInbox } from "./network-inbox.ts";
 import { type NetworkServers, networkUrlText } from "./network-url.ts";
 import { createStreamWatch } from "./stream-watch.ts";
 import { ensureStreams, type InitResult, initNetwork } from "./streams.ts";

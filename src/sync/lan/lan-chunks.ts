@@ -4,7 +4,7 @@ import { createSemaphore } from "../../base/semaphore.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import type { Content } from "../../files/content.ts";
 import type { ChunkPosition } from "../../files/content-seal.ts";
-import type { PeerLink } from "../lan/peer-link.ts";
+import type { PeerLink } from "./peer-link.ts";
 
 /** Request to a peer: a sealed chunk or page of a content. */
 export const CHUNK_KIND = "file.chunk";

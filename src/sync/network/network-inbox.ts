@@ -1,11 +1,11 @@
 import { bytesToBase32 } from "../../base/base32.ts";
 import { sha256 } from "../../crypto/hash.ts";
-import type { ChannelDeps } from "../network/channel.ts";
-import type { LogCursor } from "../network/log-cursor.ts";
-import { createLogFollower, type LogState } from "../network/log-follower.ts";
-import type { NatsLink } from "../network/nats-link.ts";
-import { networkFailure } from "../network/network-error.ts";
-import { INBOX_STREAM, inboxSubject } from "../network/subjects.ts";
+import type { ChannelDeps } from "./channel.ts";
+import type { LogCursor } from "./log-cursor.ts";
+import { createLogFollower, type LogState } from "./log-follower.ts";
+import type { NatsLink } from "./nats-link.ts";
+import { networkFailure } from "./network-error.ts";
+import { INBOX_STREAM, inboxSubject } from "./subjects.ts";
 
 /**
  * An account's inbox: a log that anybody may append to. Messages are sealed to the account, with their sender inside;
