@@ -14,12 +14,10 @@ import { type ChangeHeader, encodeChange, encodeDerivedRoot, encodeHeader } from
 import type { DatasetRules } from "./codec/dataset-rules.ts";
 import type { AclView, KeyRing } from "./codec/ports.ts";
 import type { FoldOutcome, Projection } from "./fold/projection.ts";
-import type { ChangeLog } from "./graph/change-log.ts";
+import { type ChangeLog, ROOT_DATASET } from "./graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
 import type { Unblocked } from "./graph/unblocked.ts";
 
-const ROOT_DATASET = 0;
-const NOBODY = new Uint8Array(0);
 const ROOT_NONCE_BYTES = 16;
 
 interface WriterStore {
@@ -134,12 +132,10 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const { bytes, id } = encodeDerivedRoot({ space, type, derivation });
       const known = objects.byId(id);
       if (known) return known;
-      const made = insertDerivedRoot(id, bytes, scope);
+      const made = log.appendDerivedRoot(id, bytes, scope);
       deps.unblocked.note("change", id, scope);
       return made;
     },
-
-    insertDerivedRoot,
 
     /** Signs, seals and folds one change to an object. */
     append(object: ObjectEntry, body: ChangeBody, rules: DatasetRules, scope: WriteScope): Appended {
@@ -195,19 +191,6 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       writerId = undefined;
     },
   };
-
-  function insertDerivedRoot(id: Uint8Array, bytes: Uint8Array, scope: WriteScope): ObjectEntry {
-    const object = objects.insert(id, bytes, undefined, 0);
-    scope.onRollback(() => objects.forget(object));
-    // A derived root belongs to no writer: number 0, seq 0, lamport 0. Every device stores it alike.
-    log.append(
-      { id, bytes, lamport: 0, parents: [], seq: 0, aclPos: 0, timeMs: 0, datasetNo: ROOT_DATASET, counts: true },
-      object,
-      { no: 0, author: NOBODY, id: NOBODY, seq: 0, last: null, lamport: 0 },
-      scope,
-    );
-    return object;
-  }
 }
 
 const tooLarge = (details: { limitBytes: number } | { limit: string }) =>

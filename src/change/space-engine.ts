@@ -131,7 +131,6 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     opener,
     acl,
     registry,
-    writer,
     clock,
     quota,
     foldSliceMs,

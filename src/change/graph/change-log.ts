@@ -23,6 +23,9 @@ export interface NewChange {
  */
 export type ChangeLog = ReturnType<typeof createChangeLog>;
 
+/** A root has no content, so it belongs to no dataset. */
+export const ROOT_DATASET = 0;
+const NOBODY = new Uint8Array(0);
 /** Writers held between two batches: those who write are few, unless somebody makes writers. */
 const MAX_CACHED_WRITERS = 4_096;
 
@@ -77,6 +80,19 @@ export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
         scope.onRollback(() => Object.assign(writer, { seq, last, lamport }));
       }
       return no;
+    },
+
+    /** Inserts the root of a derived object. It belongs to no writer, so every device stores it alike. */
+    appendDerivedRoot(id: Uint8Array, bytes: Uint8Array, scope: WriteScope): ObjectEntry {
+      const object = objects.insert(id, bytes, undefined, 0);
+      scope.onRollback(() => objects.forget(object));
+      this.append(
+        { id, bytes, lamport: 0, parents: [], seq: 0, aclPos: 0, timeMs: 0, datasetNo: ROOT_DATASET, counts: true },
+        object,
+        { no: 0, author: NOBODY, id: NOBODY, seq: 0, last: null, lamport: 0 },
+        scope,
+      );
+      return object;
     },
 
     flush(): void {

@@ -25,10 +25,9 @@ import type { OpenBatch } from "../fold/commit-batch.ts";
 import { FOLD_FAULT } from "../fold/fold-fault.ts";
 import type { ObjectDeletions } from "../fold/object-deletions.ts";
 import type { Projection } from "../fold/projection.ts";
-import type { ChangeLog } from "../graph/change-log.ts";
+import { type ChangeLog, ROOT_DATASET } from "../graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { Unblocked } from "../graph/unblocked.ts";
-import type { LocalWriter } from "../local-writer.ts";
 import { createPlaceFinder, type GraphPosition } from "./change-place.ts";
 import { contentOf, isNeedless } from "./content.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
@@ -48,7 +47,6 @@ interface IngestDeps {
   opener: BodyOpener;
   acl: AclView;
   registry: RulesRegistry;
-  writer: LocalWriter;
   clock: Clock;
   quota: ParkQuota;
   /** How long a change is folded while it is taken in; what it does to further records is left to later turns. */
@@ -109,7 +107,7 @@ export function createIngest(deps: IngestDeps) {
     if (isDerivedRoot(change)) {
       if (!parked.anyWaitingFor("change", id) && objects.idleDerived() >= MAX_IDLE_ROOTS)
         return { id, verdict: { kind: "refused", refusal: refusal("change.idle_roots"), ofStranger: true } };
-      deps.writer.insertDerivedRoot(id, bytes, scope);
+      log.appendDerivedRoot(id, bytes, scope);
       return { id, verdict: { kind: "stored", counts: true } };
     }
     if (!isChecked && !admitPublicKey(change.header.author)) return refused(refusal("change.author_key"));
@@ -150,7 +148,7 @@ export function createIngest(deps: IngestDeps) {
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const created = objects.insert(id, bytes, header.author, header.time);
     scope.onRollback(() => objects.forget(created));
-    log.append({ ...entryOf(change, place), bytes, datasetNo: 0 }, created, writer, scope);
+    log.append({ ...entryOf(change, place), bytes, datasetNo: ROOT_DATASET }, created, writer, scope);
     deps.deletions.apply(created); // it may be in the deletion log already
     parked.drop(id);
     noteDecisive(change);
