@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { findBreaches, readSources } from "./layers.ts";
+import { FOLDERS, findBreaches, ROOMS, readSources } from "./layers.ts";
 
 const breachesOf = (path: string, source: string) => findBreaches(new Map([[path, source]]));
 
@@ -43,6 +44,15 @@ describe("a planted breach fails the gate", () => {
     ["a view importing the page", "ui/space/a.tsx", `import { b } from "../app.tsx";`],
     ["a filter that knows how it is run", "src/query/filter/a.ts", `import { b } from "../run/b.ts";`],
     ["an ACL record that knows its log", "src/acl/record/a.ts", `import { b } from "../log/b.ts";`],
+    ["a change's codec that knows the fold", "src/change/codec/a.ts", `import type { B } from "../fold/b.ts";`],
+    ["a change's fold that knows the engine", "src/change/fold/a.ts", `import type { B } from "../space-engine.ts";`],
+    ["a session that knows a transport", "src/sync/session/a.ts", `import { b } from "../lan/b.ts";`],
+    ["a transport that knows another", "src/sync/lan/a.ts", `import { b } from "../network/b.ts";`],
+    ["a replica that knows an open space", "src/space/replica/a.ts", `import type { Space } from "../space.ts";`],
+    ["a service that knows its boot", "src/engine/a.ts", `import type { B } from "./boot/b.ts";`],
+    ["a shell that knows a route", "src/http/a.ts", `import { b } from "./routes/b.ts";`],
+    ["a port of a feature that comes later", "src/domain/object/a.ts", `import type { B } from "../chat/port.ts";`],
+    ["a folder that no order names", "src/base/a.ts", `import { b } from "./new/b.ts";`],
     ["reading an answer by what was asked", "cli/io/a.ts", `import { b } from "../commands/b.ts";`],
     ["a folder that the page does not have", "ui/views/a.tsx", `import { b } from "../api/b.ts";`],
     ["sources importing the command line", "src/engine/a.ts", `import { b } from "../../cli/b.ts";`],
@@ -94,4 +104,31 @@ test("the gate reads the real tree", async () => {
   const sources = await readSources(join(import.meta.dir, "../../.."));
   expect(sources.has("src/protocol/errors.ts")).toBe(true);
   expect(sources.has("test/support/gates/layers.ts")).toBe(true);
+});
+
+describe("the table of rooms in docs/architecture.md", () => {
+  const page = readFileSync(join(import.meta.dir, "../../../docs/architecture.md"), "utf8");
+  const documented = page.split("\n").flatMap((line) => {
+    const room = /^\| `(?:src\/)?([a-z-]+)(?:\/|\.ts)` \|/.exec(line)?.[1];
+    const [folders = "", imports = ""] = line.split("|").slice(3);
+    return room === undefined ? [] : [{ room, folders, imports }];
+  });
+
+  test("names each room once, below what it imports", () => {
+    const rooms = documented.map(({ room }) => room);
+    expect(rooms.toSorted()).toEqual(Object.keys(ROOMS).toSorted());
+    const isBelow = (room: string, from: string) => rooms.indexOf(room) > rooms.indexOf(from);
+    expect(rooms.filter((room) => !ROOMS[room]!.every((from) => isBelow(room, from)))).toEqual([]);
+  });
+
+  test("says what each may import", () => {
+    const listed = documented.map(({ room, imports }) => [room, imports.match(/[a-z-]+(?![^(]*\))/g) ?? []]);
+    expect(Object.fromEntries(listed)).toEqual(ROOMS);
+  });
+
+  test("says in which order its folders stand", () => {
+    const listed = documented.map(({ room, folders }) => [room, folders.match(/[a-z-]+|·/g)]);
+    const inOrder = Object.entries(FOLDERS).map(([room, folders]) => [room, folders.map((name) => name || "·")]);
+    expect(Object.fromEntries(listed.filter(([, folders]) => folders))).toEqual(Object.fromEntries(inOrder));
+  });
 });

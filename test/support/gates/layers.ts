@@ -3,7 +3,7 @@ import { join, normalize } from "node:path";
 import { type ImportEdge, scanImports } from "./import-scan.ts";
 
 /** What each room may import besides itself. Everything else is a breach. */
-const ROOMS: Readonly<Record<string, readonly string[]>> = {
+export const ROOMS: Readonly<Record<string, readonly string[]>> = {
   base: [],
   protocol: ["base"],
   crypto: ["base", "protocol"],
@@ -56,11 +56,24 @@ const ROOMS: Readonly<Record<string, readonly string[]>> = {
   ui: ["protocol"],
 };
 
-/** Rooms whose folders stand in an order too: each may import those before it. What lies in no folder comes last. */
-const FOLDERS: Readonly<Record<string, readonly string[]>> = {
+/**
+ * In which order the folders of a room stand: each may import those before it. `""` is what lies in none of them. Features
+ * of the domain meet only through a port besides.
+ */
+export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   acl: ["record", "reducer", "log", "compose", "pending", ""],
+  change: ["codec", "graph", "fold", "intake", "check", "", "history"],
   cli: ["io", "parse", "commands", ""],
+  domain: [
+    ...["event", "process", "type", "record", "object"],
+    ...["bundle", "device", "editor", "chat", "file", "identity", "live", "member", "push", "search", "trigger"],
+  ],
+  engine: ["", "config", "runtime", "boot", "account"],
+  http: ["", "control", "routes"],
   query: ["value", "filter", "rows", "expression", "plan", "run", "aggregate", "readers"],
+  space: ["port", "replica", ""],
+  store: ["", "search"],
+  sync: ["session", "", "lan", "network", "file", "inbox"],
   ui: [
     ...["api", "stream", "state", "parts"],
     ...["account", "chat", "document", "events", "record", "server"],
@@ -123,20 +136,15 @@ function roomsFor(path: string, room: string): readonly string[] {
   return LOCAL_COMMANDS.test(path) ? LOCAL_COMMAND_ROOMS : (ROOMS[room] ?? []);
 }
 
-/** Features of the domain know each other only through a port, and ordered folders those that come before. */
+/** A folder imports those before it, a feature of the domain only their ports. */
 function siblingFault(path: string, target: string): string | undefined {
-  const folders = FOLDERS[roomOf(path)!];
-  if (folders) {
-    const [from, to] = [folderOf(path), folderOf(target)];
-    const isBefore = folders.includes(to) && folders.indexOf(to) <= folders.indexOf(from);
-    return isBefore ? undefined : `${from || "the root"} may not import ${to || "the root"} (${target})`;
-  }
-  if (roomOf(path) !== "domain" || featureOf(path) === featureOf(target) || PORT_FILE.test(target)) return undefined;
-  return `the feature ${featureOf(path)} may import ${featureOf(target)} only through its port (${target})`;
-}
-
-function featureOf(path: string): string {
-  return path.split("/")[2] ?? "";
+  const [from, to] = [folderOf(path), folderOf(target)];
+  if (from === to) return undefined;
+  const folders = FOLDERS[roomOf(path)!] ?? [];
+  const isBefore = folders.includes(to) && folders.indexOf(to) <= folders.indexOf(from);
+  if (!isBefore) return `${from || "the root"} may not import ${to || "the root"} (${target})`;
+  if (roomOf(path) !== "domain" || PORT_FILE.test(target)) return undefined;
+  return `the feature ${from} may import ${to} only through its port (${target})`;
 }
 
 /** Below its room. */
