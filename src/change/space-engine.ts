@@ -81,7 +81,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const log = createChangeLog(changes, objects);
   const opener = createBodyOpener(spaceId, keys);
   const batch = createOpenBatch();
-  const onRepair: OnRepair = (what, facts) => deps.onRepair?.(what, facts);
+  const onRepair: OnRepair = (code, facts) => deps.onRepair?.(code, facts);
   const damaged = createDamagedChanges({ store, objects, onRepair, onMissed: batch.noteObject });
   const projection = createProjection({
     spaceId,

@@ -2,6 +2,7 @@ import { bytesToHex } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { type RepairCode, type RepairFacts, repairWords } from "../protocol/repair-words.ts";
 import type { Repair, SpaceRepairs } from "../protocol/sync.ts";
 import type { AccountStore } from "../store/account-store.ts";
 
@@ -9,6 +10,8 @@ import type { AccountStore } from "../store/account-store.ts";
 const KEPT = 100;
 /** What is told of within this time is stored together: a damaged table may be thousands of repairs. */
 const STORE_MS = 500;
+/** What cannot be set right here. */
+const NEEDS_A_PERSON = new Set<RepairCode>(["space.database"]);
 
 interface RepairLogDeps {
   account: Pick<AccountStore, "repairs" | "setRepairs">;
@@ -39,14 +42,9 @@ export function createRepairLog({ account, clock, log }: RepairLogDeps) {
   };
 
   return {
-    /** `what` in words, with the facts of the one case. */
-    note(
-      spaceId: SpaceId,
-      what: string,
-      facts: Readonly<Record<string, unknown>>,
-      level: "warn" | "error" = "warn",
-    ): void {
-      log[level](what, { ...facts, spaceId });
+    note(spaceId: SpaceId, code: RepairCode, found: RepairFacts): void {
+      const { what, facts } = repairWords(code, found);
+      log[NEEDS_A_PERSON.has(code) ? "error" : "warn"](what, { ...facts, spaceId });
       const { count, latest } = of(spaceId);
       const repair: Repair = { at: new Date(clock.nowMs()).toISOString(), what, facts: texts(facts) };
       changed.set(spaceId, { count: count + 1, latest: [repair, ...latest].slice(0, KEPT) });
@@ -60,7 +58,7 @@ export function createRepairLog({ account, clock, log }: RepairLogDeps) {
 }
 
 /** Facts as texts: what is none as its JSON, bytes in hex. */
-const texts = (facts: Readonly<Record<string, unknown>>): Record<string, string> =>
+const texts = (facts: RepairFacts): Record<string, string> =>
   Object.fromEntries(
     Object.entries(facts).flatMap(([name, fact]) => {
       const text = JSON.stringify(fact, (_, value: unknown) =>

@@ -22,8 +22,6 @@ const NOTE_MS = 10_000;
 /** The key of the place from which an unfinished pass over a space continues. */
 const PLACE_KEY = "check";
 
-const DAMAGED_DATABASE = "a space's database is damaged: move it away, and what others have of the space comes back";
-
 interface SpaceChecksDeps {
   /** How many milliseconds after its last pass a space is checked again. */
   everyMs: number;
@@ -87,7 +85,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     const left = await checkTables(space, space.engine.store.tables());
     await checkRows(space);
     for (const table of await checkTables(space, left))
-      repairs.note(space.id, DAMAGED_DATABASE, { table, path: space.engine.store.path }, "error");
+      repairs.note(space.id, "space.database", { table, path: space.engine.store.path });
     await checkCounts(space);
   };
 
@@ -116,7 +114,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
       const record = held[stored.pos];
       if (!record || (equalBytes(stored.id, record.id) && equalBytes(sha256(stored.bytes), record.id))) continue;
       engine.store.mendAclRecord(stored.pos, record.id, record.bytes);
-      repairs.note(id, "a record of rights was damaged on the disk: it was written again", { position: stored.pos });
+      repairs.note(id, "acl.record", { position: stored.pos });
     }
   };
 
@@ -168,11 +166,11 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     }
     const left = await look();
     if (left.length === 0)
-      repairs.note(id, "indexes of a space's database were damaged on the disk: they were made anew", {
+      repairs.note(id, "space.indexes", {
         table,
         faults,
       });
-    else repairs.note(id, DAMAGED_DATABASE, { table, faults: left, path: store.path }, "error");
+    else repairs.note(id, "space.database", { table, faults: left, path: store.path });
     return undefined;
   };
 
@@ -188,7 +186,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
         if (index) store.queryIndexes.retire(index);
       }
     });
-    repairs.note(id, "counts or keys of a space's database were damaged on the disk: they are made anew", {
+    repairs.note(id, "space.counts", {
       collections,
       indexes,
     });

@@ -11,7 +11,6 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import { randomBytes } from "../base/random.ts";
 import { atOnce, inSlices } from "../base/slices.ts";
-import { KEPT_MENDED, TYPES_MENDED } from "../change/check/mending.ts";
 import type { OnRepair, RulesRegistry } from "../change/codec/ports.ts";
 import type { ChangeChecker } from "../change/intake/change-checker.ts";
 import type { ParkQuota } from "../change/intake/set-aside.ts";
@@ -153,8 +152,8 @@ function giveTypesAgain(path: string, { walCopying, onRepair }: OpenSpaceDeps): 
   const store = openSpaceStore(path, { copying: walCopying });
   try {
     const { kept, types } = store.db.transaction(() => store.mendTypes())();
-    if (kept.length > 0) onRepair?.(KEPT_MENDED, { tables: kept });
-    if (Object.keys(types).length > 0) onRepair?.(TYPES_MENDED, { tables: types });
+    if (kept.length > 0) onRepair?.("space.copies", { tables: kept });
+    if (Object.keys(types).length > 0) onRepair?.("space.types", { tables: types });
   } finally {
     store.close();
   }
@@ -162,7 +161,7 @@ function giveTypesAgain(path: string, { walCopying, onRepair }: OpenSpaceDeps): 
 
 function mendForOpening(store: SpaceStore, { onRepair }: OpenSpaceDeps): void {
   const tables = store.mendForOpening();
-  if (tables.length > 0) onRepair?.(KEPT_MENDED, { tables });
+  if (tables.length > 0) onRepair?.("space.copies", { tables });
 }
 
 function headerOf(store: SpaceStore, spaceId: SpaceId): SpaceHeader {

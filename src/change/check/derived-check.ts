@@ -159,7 +159,7 @@ export function createDerivedCheck(deps: DerivedCheckDeps) {
       return projection.replayOf(stored, object);
     } catch (error) {
       if (!(error instanceof StoredFileError)) throw error;
-      onRepair("what a change says cannot be read any more: something it needs was damaged on the disk", {
+      onRepair("change.unreadable", {
         change: cidFromDigest(stored.id),
         why: error.message,
       });
@@ -228,7 +228,7 @@ export function createDerivedCheck(deps: DerivedCheckDeps) {
       const found = again ? differences(again) : [];
       for (const { mend } of found) mend();
       if (found.length > 0)
-        onRepair("what is kept of a change was damaged on the disk: it was derived from the change again", {
+        onRepair("change.derived", {
           change: cidFromDigest(stored.id),
           tables: found.map(({ table }) => table),
         });

@@ -8,11 +8,6 @@ import type { ChangeLog } from "../graph/change-log.ts";
 import type { ObjectCache } from "../graph/object-cache.ts";
 import type { Collection } from "./space-check.ts";
 
-/** What the log says where values have their types again. */
-export const TYPES_MENDED = "values of another type were damaged on the disk: they have their types again";
-/** What the log says where copies of small tables were made to agree. */
-export const KEPT_MENDED = "what is kept of a space was damaged on the disk: its copies took its place";
-
 interface MendingDeps {
   queue: Pick<CommitQueue, "enqueue">;
   store: Pick<
@@ -44,8 +39,8 @@ export function createMending({ queue, store, objects, log, batch, dateAnew, onR
         store.forgetNumbers();
         return mended;
       }, "background");
-      if (kept.length > 0) onRepair(KEPT_MENDED, { tables: kept });
-      if (Object.keys(types).length > 0) onRepair(TYPES_MENDED, { tables: types });
+      if (kept.length > 0) onRepair("space.copies", { tables: kept });
+      if (Object.keys(types).length > 0) onRepair("space.types", { tables: types });
     } finally {
       isMending = false;
     }
@@ -84,17 +79,15 @@ export function createMending({ queue, store, objects, log, batch, dateAnew, onR
         log.clear();
         return tables;
       }, "background");
-      if (targets.length > 0)
-        onRepair("what others are known to keep was damaged on the disk: they are asked again", { of: targets });
-      if (Object.keys(mended).length > 0)
-        onRepair("rows that point nowhere, or sums, were damaged on the disk: they were set right", { tables: mended });
+      if (targets.length > 0) onRepair("replica.kept", { of: targets });
+      if (Object.keys(mended).length > 0) onRepair("space.rows", { tables: mended });
     },
     /** Gives values that are of another type than their columns theirs again, and makes the copies of small tables agree. */
     mendTypes,
     /** Makes the copies of small tables agree again. */
     async mendKept(): Promise<void> {
       const tables = await queue.enqueue(() => store.mendKept(), "background");
-      if (tables.length > 0) onRepair(KEPT_MENDED, { tables });
+      if (tables.length > 0) onRepair("space.copies", { tables });
     },
   };
 }

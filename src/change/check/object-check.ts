@@ -90,7 +90,7 @@ export function createObjectCheck({ store, objects, projection, deletions, onRep
   };
 
   const repaired = (object: ObjectEntry, table: string): void =>
-    onRepair("what is kept of an object was damaged on the disk: it was derived from its changes again", {
+    onRepair("object.derived", {
       objectId: object.idText,
       tables: [table],
     });

@@ -91,7 +91,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
     if (Object.entries(said).every(([name, value]) => stored[name as keyof typeof said] === value)) return;
     changes.setPlace(stored.no, said);
     rebuild(object.no);
-    onRepair("the place of a change was damaged on the disk: it was read from its bytes again", {
+    onRepair("change.place", {
       objectId: object.idText,
     });
   };
@@ -107,7 +107,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
     if (derived.moveCollection(no, place.objectNo, place.datasetNo)) {
       rows.forgetCollections();
       deps.readAgain(no, place);
-      onRepair("a collection was damaged on the disk: its rows say again which it is", { collection: no });
+      onRepair("collection.name", { collection: no });
       return no;
     }
     // Its place was taken meanwhile: its rows move there, some a step.
@@ -138,16 +138,14 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
       const page = rows.pageUnchecked(after, PAGE);
       for (const { no, collectionId, id, isSound } of page) {
         if (!isSound || !rows.isKeyed(no, collectionId, id)) rows.repair(no);
-        else if (queryIndexes.mend(collectionId, no))
-          onRepair("keys that queries search by were damaged on the disk: they were taken anew", { recordId: id });
-        if (collectionId === OBJECTS_COLLECTION && schema.mendLinks(no))
-          onRepair("links of an object were damaged on the disk: they were taken anew", { objectId: id });
+        else if (queryIndexes.mend(collectionId, no)) onRepair("record.keys", { recordId: id });
+        if (collectionId === OBJECTS_COLLECTION && schema.mendLinks(no)) onRepair("object.links", { objectId: id });
       }
       return page.length < PAGE ? undefined : page.at(-1)?.no;
     },
     checkpoints(after) {
       const { last, damaged: count } = rows.checkCheckpoints(after, PAGE);
-      if (count > 0) onRepair("checkpoints were damaged on the disk: they are done without", { count });
+      if (count > 0) onRepair("record.checkpoints", { count });
       return last;
     },
     locals(after) {

@@ -55,7 +55,7 @@ export function createWaitingCheck({ store, onRepair, soon, ...deps }: WaitingCh
   const compare = (before: ParkedChange): void => {
     const now = parked.get(before.id);
     if (!now || isSame(before, now)) return;
-    onRepair("what is kept of a change that waits was damaged on the disk: it was read from the change again", {
+    onRepair("waiting.place", {
       change: cidFromDigest(before.id),
     });
   };
@@ -70,7 +70,7 @@ export function createWaitingCheck({ store, onRepair, soon, ...deps }: WaitingCh
           const now = parked.get(id);
           if (!now || hasId(id, now.bytes)) return;
           parked.drop(id);
-          onRepair("a change that waits was damaged on the disk: it was dropped, and comes again", {
+          onRepair("waiting.bytes", {
             change: cidFromDigest(id),
           });
         });
@@ -93,7 +93,7 @@ export function createWaitingCheck({ store, onRepair, soon, ...deps }: WaitingCh
         if (isSound && isNamed) continue;
         soon(() => {
           parked.dropQuarantined(no);
-          onRepair("a change that was refused was damaged on the disk: it was dropped, and is judged anew", {
+          onRepair("refused.bytes", {
             change: cidFromDigest(id),
           });
         });

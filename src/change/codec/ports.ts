@@ -1,3 +1,4 @@
+import type { RepairCode, RepairFacts } from "../../protocol/repair-words.ts";
 import type { ChangeBody } from "./change-body.ts";
 import type { DatasetRules } from "./dataset-rules.ts";
 
@@ -67,5 +68,5 @@ export interface RulesRegistry {
   outlives?(dataset: string): boolean;
 }
 
-/** Told in words of what the disk changed, and what became of it. */
-export type OnRepair = (what: string, facts: Readonly<Record<string, unknown>>) => void;
+/** Notified of what the disk changed, and what became of it. */
+export type OnRepair = (code: RepairCode, facts: RepairFacts) => void;

@@ -106,7 +106,7 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
       const object = no === undefined ? undefined : objects.byNo(no);
       if (!object || object.deleted) continue;
       rebuildObject(object);
-      deps.onRepair("a note of what is to be folded anew was damaged on the disk: its object was folded anew", {
+      deps.onRepair("object.refolding", {
         objectId: object.idText,
       });
     }

@@ -92,11 +92,11 @@ export function createRowRepair({ store, objects, projection, deletions, onRepai
       if (fields && text !== null && Object.keys(fields).length > 0) rows.putLocal(no, text, JSON.stringify(fields));
       else if (row.hasLocal) rows.dropLocal(no);
     })();
-    onRepair("a record was damaged on the disk: it was made anew from its changes", {
+    onRepair("record.row", {
       objectId: object.idText,
       dataset,
       recordId: id,
-      ...(isLocalLost ? { lost: "the fields that only this device had" } : {}),
+      ...(isLocalLost ? { lost: "local_fields" } : {}),
     });
   };
 }

@@ -38,7 +38,7 @@ export function createDamagedChanges(deps: {
     if (changes.byId(id) || object?.headsDirty || object?.modifiedDirty) return false;
     changes.setId(no, id);
     if (object) objects.forget(object);
-    onRepair("the id of a change was damaged on the disk: it was taken from its bytes again", {
+    onRepair("change.id", {
       change: cidFromDigest(id),
     });
     return true;
@@ -66,8 +66,8 @@ export function createDamagedChanges(deps: {
       const objectId = objects.byNo(objectNo)?.idText;
       const facts = { change: cidFromDigest(id), objectId };
       if (!root && objectId !== undefined) deps.onMissed(objectId);
-      if (root) onRepair("a root was damaged on the disk: its copy took its place", facts);
-      else onRepair("a change was damaged on the disk: whoever has it is asked for it", facts);
+      if (root) onRepair("root.bytes", facts);
+      else onRepair("change.bytes", facts);
       return true;
     },
   };

@@ -91,7 +91,7 @@ export async function openStores(deps: {
           checker,
           walCopying,
           onFailure: (err) => log.error("a commit failed", { err, spaceId }),
-          onRepair: (what, facts) => repairs.note(spaceId, what, facts),
+          onRepair: (code, facts) => repairs.note(spaceId, code, facts),
           registry: (store) => createDefinitionRegistry(store, builtIns, endsWithItsRoot),
         }),
       );

@@ -10,7 +10,7 @@ const STRICT = ["account", "acl", "change", "domain", "files", "query", "space"]
 const MAKERS_ONLY = ["crypto", "engine", "search", "sync"];
 const MAKES_REFUSALS = /from "(?:\.\.\/)+protocol\/(?:errors|refusals)\.ts"/;
 const MAKER = /^(?:new SvcError|svcError|refusal|refuse|refused|refusedAs|refusedPart|validationFault)$/;
-const FOR_THE_LOG = /[lL]og\.\w+$|\.warn$|^new \w*(?:Error|Damaged|Fault|Lost)$|^onRepair$|\.startLongWork$|^Symbol$/;
+const FOR_THE_LOG = /[lL]og\.\w+$|\.warn$|^new \w*(?:Error|Damaged|Fault|Lost)$|\.startLongWork$|^Symbol$/;
 const SQL = /^\s*(?:SELECT|PRAGMA)\b/;
 
 /** One line for each literal of the project at `root` that words a refusal below the edge. */
