@@ -158,12 +158,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     const look = () => readers.run(store.path, { kind: "tableCheck", table });
     const faults = await look();
     if (faults.length === 0 || engine.closing()) return undefined;
-    try {
-      await store.reindex(table);
-    } catch (error) {
-      if (isTwin(error)) return "again";
-      throw error;
-    }
+    if ((await store.reindex(table)) === "twins") return "again";
     const left = await look();
     if (left.length === 0)
       repairs.note(id, "space.indexes", {
@@ -206,10 +201,6 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     },
   };
 }
-
-/** Two rows say by now that they are the same one: no index can be made of them. */
-const isTwin = (error: unknown): boolean =>
-  error instanceof Error && error.message.includes("UNIQUE constraint failed");
 
 function placeIn(note: Uint8Array | undefined): CheckCursor {
   if (!note) return CHECK_BEGIN;

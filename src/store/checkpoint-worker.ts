@@ -1,16 +1,17 @@
 /** Entry of the checkpointer: copies what a write-ahead log holds into its database, on a thread of its own. */
 import { Database } from "bun:sqlite";
 import { LOCKED_WAIT_MS } from "./locked-database.ts";
+import { type Reindexed, reindex } from "./reindex.ts";
 import type { CheckpointReply, CheckpointRequest, LogPosition } from "./wal-checkpointer.ts";
 
 declare const self: Worker;
 
 /** Waits as long for the writer as that waits for others. */
-function reindex(path: string, table: string): void {
+function reindexAt(path: string, table: string): Reindexed {
   const db = new Database(path, { readwrite: true, create: false });
   try {
     db.exec(`PRAGMA busy_timeout = ${LOCKED_WAIT_MS}; PRAGMA synchronous = FULL; PRAGMA trusted_schema = OFF;`);
-    db.exec(`REINDEX ${table}`);
+    return reindex(db, table);
   } finally {
     db.close();
   }
@@ -35,8 +36,7 @@ self.onmessage = (event: MessageEvent<CheckpointRequest>) => {
   let reply: CheckpointReply;
   try {
     const { path, reindex: table } = event.data;
-    if (table !== undefined) reindex(path, table);
-    reply = table === undefined ? { position: checkpoint(path) } : {};
+    reply = table === undefined ? { position: checkpoint(path) } : { reindexed: reindexAt(path, table) };
   } catch (error) {
     reply = { fault: error instanceof Error ? error.message : String(error) };
   }

@@ -15,6 +15,7 @@ import { createPendingBodyTable } from "./pending-body-table.ts";
 import { createPlaceTable } from "./place-table.ts";
 import { createQueryIndexTable } from "./query-index-table.ts";
 import { createReadMemo } from "./read-memo.ts";
+import { type Reindexed, reindex } from "./reindex.ts";
 import { createRowLogTable } from "./row-log-table.ts";
 import { createRowTable } from "./row-table.ts";
 import { createSchemaTable } from "./schema-table.ts";
@@ -138,10 +139,8 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     /** Names of its tables. */
     tables: (): string[] => tables.all().map(({ name }) => name),
     /** Makes SQLite's indexes of a table anew, on the thread that copies the log where there is one. */
-    async reindex(table: string): Promise<void> {
-      if (copying) await copying.checkpointer.reindex(path, table);
-      else db.exec(`REINDEX ${table}`);
-    },
+    reindex: async (table: string): Promise<Reindexed> =>
+      copying ? copying.checkpointer.reindex(path, table) : reindex(db, table),
     committed: wal.committed,
     /** Resolves when the database may be closed, because no other connection has its file open. */
     idle: wal.idle,

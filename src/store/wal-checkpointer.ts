@@ -1,5 +1,6 @@
 import { workerEntry } from "../base/worker-entry.ts";
 import { createWorkerPool } from "../base/worker-pool.ts";
+import type { Reindexed } from "./reindex.ts";
 
 /** Frames that a write-ahead log holds, and how many of them are in the database already. */
 export interface LogPosition {
@@ -15,7 +16,12 @@ export interface CheckpointRequest {
 }
 
 /** Sent by the worker. */
-export type CheckpointReply = { readonly position?: LogPosition } | { readonly fault: string };
+export type CheckpointReply = CheckpointDone | { readonly fault: string };
+
+interface CheckpointDone {
+  readonly position?: LogPosition;
+  readonly reindexed?: Reindexed;
+}
 
 /** An unused thread is ended after this long. */
 const IDLE_MS = 30_000;
@@ -25,7 +31,7 @@ export interface WalCheckpointer {
   /** Copies the log of the database at `path` into it, as far as readers allow; returns how far that was. */
   run(path: string): Promise<LogPosition>;
   /** Makes SQLite's indexes of a table anew. Writes to that database wait meanwhile, and are refused after a while. */
-  reindex(path: string, table: string): Promise<void>;
+  reindex(path: string, table: string): Promise<Reindexed>;
   close(): void;
 }
 
@@ -35,14 +41,14 @@ export function createWalCheckpointer({ idleMs = IDLE_MS }: { idleMs?: number } 
     size: 1,
     idleMs,
   });
-  const ask = async (request: CheckpointRequest): Promise<LogPosition | undefined> => {
+  const ask = async (request: CheckpointRequest): Promise<CheckpointDone> => {
     const reply = await workers.run(request);
     if ("fault" in reply) throw new Error(reply.fault);
-    return reply.position;
+    return reply;
   };
   return {
-    run: async (path) => (await ask({ path }))!,
-    reindex: async (path, table) => void (await ask({ path, reindex: table })),
+    run: async (path) => (await ask({ path })).position!,
+    reindex: async (path, table) => (await ask({ path, reindex: table })).reindexed!,
     close: () => workers.close(),
   };
 }
