@@ -38,10 +38,12 @@ const LOCKED = (whose: string): string =>
 export const lockedFault = (whose: string, cause: unknown): SvcError =>
   new SvcError("server.unavailable", { message: LOCKED(whose), cause });
 
+/** SQLite's own code for it is that of any faulty statement. */
+export const isJsonFault = (error: unknown): boolean =>
+  error instanceof Error && error.name === "SQLiteError" && error.message === "malformed JSON";
+
 /** What comes from outside is parsed, and refused, where it comes in: further in, a text that is no JSON was stored as one. */
-export const isSpoiltText = (error: unknown): boolean =>
-  error instanceof SyntaxError ||
-  (error instanceof Error && error.name === "SQLiteError" && error.message === "malformed JSON");
+export const isSpoiltText = (error: unknown): boolean => error instanceof SyntaxError || isJsonFault(error);
 
 /** The error for a disk, or a file on it, that keeps the server from working (STORE-2); undefined for any other error. */
 export function storageFault(thrown: unknown): SvcError | undefined {

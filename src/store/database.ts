@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, closeSync, existsSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { StoredFileError } from "../protocol/storage-fault.ts";
+import { isJsonFault, StoredFileError } from "../protocol/storage-fault.ts";
 import { OwnDatabase } from "./own-database.ts";
 
 /** One step of a schema's history. Steps are never edited once released; a new one is added. */
@@ -132,12 +132,11 @@ export function namingFile(path: string, error: unknown): Error {
 }
 
 const DAMAGE = /SQLITE_CORRUPT|SQLITE_NOTADB/;
-const DAMAGE_TEXT = /malformed|not a database/;
 
 /** Whether SQLite says that a file is not what it should be; nothing else is a reason to do without it. */
 export function isDamage(error: unknown): boolean {
   for (let each = error; each instanceof Error; each = each.cause)
-    if (DAMAGE.test((each as { code?: string }).code ?? "") || DAMAGE_TEXT.test(each.message)) return true;
+    if (DAMAGE.test((each as { code?: string }).code ?? "") || isJsonFault(each)) return true;
   return false;
 }
 

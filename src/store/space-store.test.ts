@@ -86,3 +86,20 @@ test("[STORE-2] what somebody else added to a file is no damage", () => {
   expect(faultAfter(running("CREATE INDEX of_my_own ON changes(time)"))).toBeUndefined();
   expect(faultAfter(running("ANALYZE"))).toBeUndefined();
 });
+
+test("[STORE-2] damage is what SQLite has a code for, and a stored text that is no JSON", () => {
+  using dir = scratchDir("svc-store");
+  const path = join(dir.path, "words.db");
+  writeFileSync(path, "no database at all. ".repeat(500));
+  const faultOf = (file: string, sql: string): unknown => {
+    using db = new Database(file);
+    try {
+      return db.query(sql).all();
+    } catch (error) {
+      return error;
+    }
+  };
+  expect(isDamage(faultOf(path, "SELECT 1 FROM sqlite_schema"))).toBe(true);
+  expect(isDamage(faultOf(":memory:", "SELECT json('{')"))).toBe(true);
+  expect(isDamage(faultOf(":memory:", 'SELECT "malformed" FROM nothing'))).toBe(false);
+});
