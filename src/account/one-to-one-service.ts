@@ -6,7 +6,7 @@ import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
 import { canSealTo } from "../crypto/box.ts";
 import { refusedAs, svcError } from "../protocol/errors.ts";
 import type { JsonObject } from "../protocol/json.ts";
-import { type Refusal, refusal, refusalText } from "../protocol/refusals.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { oneToOneGenesis } from "../space/one-to-one.ts";
 import { writePairProfile } from "../space/pair-profiles.ts";
@@ -45,7 +45,7 @@ export function createOneToOneService(deps: {
   const pairWith = (identity: string, field: string): { other: AccountId; spaceId: SpaceId } => {
     const key = parseAccountId(identity);
     const refuse = (reason: Refusal, remedy: Refusal) =>
-      refusedAs("request.invalid_field", { field, reason: refusalText(reason) }, { ...remedy, at: field });
+      refusedAs("request.invalid_field", { field }, { ...remedy, at: field }, { reason });
     if (!key || !canSealTo(key)) throw refuse(refusal("pair.no_account"), refusal("pair.give_account"));
     if (identity === account.id) throw refuse(refusal("pair.self"), refusal("pair.somebody_else"));
     return { other: accountIdOf(key), spaceId: oneToOneGenesis(account, key).spaceId };

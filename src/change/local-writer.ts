@@ -5,7 +5,7 @@ import { digestOfCid } from "../crypto/cid.ts";
 import type { Signer } from "../crypto/sign.ts";
 import { refusedAs, svcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
-import { refusal, refusalText } from "../protocol/refusals.ts";
+import { type Refusal, refusal } from "../protocol/refusals.ts";
 import type { WriterRow } from "../store/change-table.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
 import type { BodyOpener } from "./codec/body-opener.ts";
@@ -142,7 +142,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const epoch = keys.current();
       if (!epoch) throw svcError("space.not_accepted", { spaceId: deps.spaceId });
       const fault = normaliseBody(body);
-      if (fault) throw tooLarge({ limit: refusalText(fault) });
+      if (fault) throw bodyTooLarge(fault);
       const writer = ownWriter(scope);
       const parents =
         object.heads.length <= LIMITS.changeParents
@@ -155,8 +155,11 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       const header: ChangeHeader = { kind: "change", object: object.id, keyId: epoch.id, ...fields };
       const headerBytes = encodeHeader(header);
       const sealed = opener.seal(body, object.idText, epoch, headerBytes);
-      if (!sealed) throw tooLarge({ limit: refusalText(refusal("body.opened")) });
-      if (sealed.length > LIMITS.sealedChangeBytes) throw tooLarge({ limitBytes: LIMITS.sealedChangeBytes });
+      if (!sealed) throw bodyTooLarge(refusal("body.opened"));
+      if (sealed.length > LIMITS.sealedChangeBytes) {
+        const limitBytes = LIMITS.sealedChangeBytes;
+        throw refusedAs("request.too_large", { limitBytes }, refusal("write.too_large"));
+      }
       const { bytes, id } = encodeChange(headerBytes, sealed, signer);
       const counts = acl.counts({ author: header.author, writer: header.writer, seq: header.seq, id, aclPos });
       const no = log.append(
@@ -193,5 +196,5 @@ export function createLocalWriter(deps: LocalWriterDeps) {
   };
 }
 
-const tooLarge = (details: { limitBytes: number } | { limit: string }) =>
-  refusedAs("request.too_large", details, refusal("write.too_large"));
+const bodyTooLarge = (limit: Refusal) =>
+  refusedAs("request.too_large", undefined, refusal("write.too_large"), { limit });

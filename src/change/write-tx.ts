@@ -2,7 +2,7 @@ import { utf8ToBytes } from "../base/bytes.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { refusedAs, type SvcError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
-import { refusal, refusalText } from "../protocol/refusals.ts";
+import { refusal } from "../protocol/refusals.ts";
 import { RollBackWith, type WriteScope } from "../store/commit-queue.ts";
 import type { RowState } from "../store/row-types.ts";
 import type { SpaceStore } from "../store/space-store.ts";
@@ -120,6 +120,5 @@ export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
 }
 
 function rejected(dataset: string, { refusal: why }: Rejection): SvcError {
-  const details = { dataset, reason: refusalText(why) };
-  return refusedAs("dataset.validation", details, refusal("write.not_made", { dataset, why }));
+  return refusedAs("dataset.validation", { dataset }, refusal("write.not_made", { dataset, why }), { reason: why });
 }

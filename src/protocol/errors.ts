@@ -211,7 +211,15 @@ export class SvcError extends Error {
 
   constructor(
     code: ErrorCode,
-    options: { message?: string; details?: ErrorDetails; refusal?: Refusal; status?: number; cause?: unknown } = {},
+    options: {
+      message?: string;
+      details?: ErrorDetails | undefined;
+      /** Details that are refusals; they are worded, as the message is. */
+      said?: Readonly<Record<string, Refusal>>;
+      refusal?: Refusal;
+      status?: number;
+      cause?: unknown;
+    } = {},
   ) {
     const { status, message } = ERROR_RULES[code];
     super(
@@ -220,7 +228,7 @@ export class SvcError extends Error {
     );
     this.code = code;
     this.status = options.status ?? status;
-    this.details = options.details;
+    this.details = options.said ? { ...options.details, ...textsOf(options.said) } : options.details;
     this.refusal = options.refusal;
   }
 
@@ -228,6 +236,9 @@ export class SvcError extends Error {
     return { error: { code: this.code, message: this.message, ...(this.details ? { details: this.details } : {}) } };
   }
 }
+
+const textsOf = (said: Readonly<Record<string, Refusal>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(said).map(([name, why]) => [name, refusalText(why)]));
 
 export interface ErrorBody {
   error: { code: ErrorCode; message: string; details?: ErrorDetails };
@@ -238,9 +249,17 @@ export function svcError(code: ErrorCode, details?: ErrorDetails, message?: stri
   return new SvcError(code, { ...(details ? { details } : {}), ...(message ? { message } : {}) });
 }
 
-/** Makes an error whose reason is a refusal, in code and facts; the message words the refusal. */
-export function refusedAs(code: ErrorCode, details: ErrorDetails | undefined, why: Refusal): SvcError {
-  return new SvcError(code, { ...(details ? { details } : {}), refusal: why });
+/**
+ * Makes an error whose reason is a refusal, in code and facts; the message words the refusal, and each that is `said` beside
+ * it stands in the details under its name.
+ */
+export function refusedAs(
+  code: ErrorCode,
+  details: ErrorDetails | undefined,
+  why: Refusal,
+  said?: Readonly<Record<string, Refusal>>,
+): SvcError {
+  return new SvcError(code, { details, refusal: why, ...(said ? { said } : {}) });
 }
 
 /** How a message names the refused part of the request. */
@@ -279,5 +298,5 @@ export function refusedPart(
 
 /** Makes the error for a write that the rules of its dataset refuse. */
 export function validationFault(where: { readonly dataset: string; readonly path?: string }, why: Refusal): SvcError {
-  return refusedAs("dataset.validation", { ...where, reason: refusalText(why) }, why);
+  return refusedAs("dataset.validation", where, why, { reason: why });
 }

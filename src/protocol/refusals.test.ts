@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
+import { refusedAs } from "./errors.ts";
 import { REFUSAL_CODES, refusal, refusalText } from "./refusals.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -16,6 +17,19 @@ describe("words are made of a code and its facts", () => {
   test("a fact that is not told is not missed", () => {
     expect(refusalText(refusal("field.scope", { scope: "derived" }))).toBe("the field is derived");
     expect(refusalText(refusal("field.scope", { field: "at", scope: "derived" }))).toBe("at is derived");
+  });
+
+  test("an error words its reason, and what is said beside it", () => {
+    const why = refusal("field.unknown", { field: "pears" });
+    const whole = refusal("write.refused", { dataset: "fruit", why });
+    expect(refusedAs("dataset.validation", { dataset: "fruit" }, whole, { reason: why }).toBody().error).toEqual({
+      code: "dataset.validation",
+      message: "The dataset fruit refuses the change: pears is no field of this dataset",
+      details: { dataset: "fruit", reason: "pears is no field of this dataset" },
+    });
+    expect(refusedAs("network.unavailable", undefined, refusal("network.lost")).toBody().error).not.toHaveProperty(
+      "details",
+    );
   });
 });
 

@@ -4,7 +4,7 @@ import { randomBytes } from "../../base/random.ts";
 import type { KeyRing } from "../../change/codec/ports.ts";
 import type { Account } from "../../crypto/account.ts";
 import { refusedAs, type SvcError, svcError } from "../../protocol/errors.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { makeEpoch, openEpochKey, READ_KEY_BYTES, sealReadKey } from "../record/epoch.ts";
 import { ACL_BOUNDS, type AclOp, type CutOff, countCutOffs } from "../record/op.ts";
 import { canManage, type Permission } from "../record/permission.ts";
@@ -87,7 +87,7 @@ export function composeProposal(context: AclContext, ops: readonly AclOp[]): Acl
 
 /** The error for a caller whose act the log's rules refuse. */
 export const forbiddenBy = (context: AclContext, why: Refusal): SvcError =>
-  svcError("acl.forbidden", { spaceId: context.spaceId, role: roleIn(context), reason: why.code }, refusalText(why));
+  refusedAs("acl.forbidden", { spaceId: context.spaceId, role: roleIn(context), reason: why.code }, why);
 
 /** Only an account that manages the space moves its clock. */
 function draftOf(context: AclContext, ops: readonly AclOp[], options: ComposeOptions) {

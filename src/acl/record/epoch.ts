@@ -6,7 +6,7 @@ import { publicKeyOfSeed } from "../../crypto/private-key.ts";
 import { keyIdOf, open, seal } from "../../crypto/seal.ts";
 import { refusedAs, type SvcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json } from "../../protocol/json.ts";
-import { refusal, refusalText } from "../../protocol/refusals.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { ACL_BOUNDS, type EpochOp, type SealedKey, type SealedMetadata } from "./op.ts";
 
 export const READ_KEY_BYTES = 32;
@@ -111,9 +111,9 @@ export const MAX_METADATA_BYTES = ACL_BOUNDS.metadataBoxBytes - BOX_OVERHEAD_BYT
 
 function metadataTooLarge(bytes: number): SvcError {
   const limitBytes = MAX_METADATA_BYTES;
-  const reason = refusalText(refusal("value.too_long", { limitBytes }));
+  const reason = refusal("value.too_long", { limitBytes });
   const why = refusal("metadata.too_large", { bytes, limitBytes });
-  return refusedAs("request.invalid_field", { field: "metadata", reason, limitBytes }, why);
+  return refusedAs("request.invalid_field", { field: "metadata", limitBytes }, why, { reason });
 }
 
 /** Seals metadata about an account to the present and future members of a space. */

@@ -1,7 +1,7 @@
 import { refusedAs, refusedPart, type SvcError, svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 
 /** What a client sends to make a message; `agent` and `attachments` are checked here, down to the leaves. */
 export interface MessageInput {
@@ -104,7 +104,7 @@ function checkText(text: string): void {
 /** Checks the agent group of a message. Errors: chat.agent_invalid {field, reason}. */
 export function checkAgent(agent: unknown): AgentGroup {
   const invalid = (field: string, why: Refusal) =>
-    refusedAs("chat.agent_invalid", { field, reason: refusalText(why) }, refusal("message.agent", { field, why }));
+    refusedAs("chat.agent_invalid", { field }, refusal("message.agent", { field, why }), { reason: why });
   if (!isJsonObject(agent)) throw invalid("agent", refusal("agent.object"));
   const known = new Set(["name", "debugLink", "done"]);
   for (const key of Object.keys(agent)) if (!known.has(key)) throw invalid(`agent.${key}`, refusal("agent.field"));
@@ -157,8 +157,4 @@ function refuseLonger(field: string, value: string, limitBytes: number): void {
 }
 
 const refused = (field: string, why: Refusal): SvcError =>
-  refusedAs(
-    "request.invalid_field",
-    { field, reason: refusalText(why) },
-    refusal("message.field_refused", { field, why }),
-  );
+  refusedAs("request.invalid_field", { field }, refusal("message.field_refused", { field, why }), { reason: why });

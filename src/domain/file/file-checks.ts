@@ -1,6 +1,6 @@
 import { refusedAs, refusedPart, type SvcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { VARIANT_TAG } from "./file-rules.ts";
 
 /** What is said of a file when it is attached. */
@@ -20,7 +20,7 @@ export function checkAttach({ name, variant, variantOf }: AttachInput): void {
   if ((variant === undefined) !== (variantOf === undefined)) {
     const why = refusal("file.variant_alone");
     const both = refusal("part.remedied", { why, remedy: refusal("file.both_or_neither") });
-    throw refusedAs("file.variant_invalid", { reason: refusalText(why) }, both);
+    throw refusedAs("file.variant_invalid", undefined, both, { reason: why });
   }
   if (variant !== undefined && !VARIANT_TAG.test(variant))
     throw refusedVariant("variant", refusal("file.variant_name"));
@@ -28,5 +28,5 @@ export function checkAttach({ name, variant, variantOf }: AttachInput): void {
 
 /** Why a file cannot be the variant that `field` says. */
 export function refusedVariant(field: "variant" | "variantOf", why: Refusal): SvcError {
-  return refusedAs("file.variant_invalid", { reason: refusalText(why) }, refusal("part.refused", { part: field, why }));
+  return refusedAs("file.variant_invalid", undefined, refusal("part.refused", { part: field, why }), { reason: why });
 }

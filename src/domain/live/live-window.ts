@@ -1,6 +1,6 @@
 import { SvcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
-import { refusal, refusalText } from "../../protocol/refusals.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { compileFilter } from "../../query/filter/filter-match.ts";
 import { type Filter, isMatchAll } from "../../query/filter/filter-types.ts";
 import type { QueryRequest, QueryResult } from "../../query/run/run-query.ts";
@@ -54,7 +54,7 @@ export interface SnapshotAsked {
  */
 export class MatchTooLong extends SvcError {
   constructor() {
-    super("server.unavailable", { message: refusalText(refusal("query.match_too_long")) });
+    super("server.unavailable", { refusal: refusal("query.match_too_long") });
   }
 }
 

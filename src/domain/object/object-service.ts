@@ -7,7 +7,7 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { refusedAs, refusedPart, SvcError, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/value/canonical-instants.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import { type SchemaPort, TYPE_MARKER } from "../type/port.ts";
@@ -103,9 +103,9 @@ export function createObjectService(deps: ObjectServiceDeps) {
       const row = tx.record(object, OBJECTS_DATASET, object.idText);
       if (!row || isType(row)) {
         const dataset = OBJECTS_DATASET;
-        const reason = refusalText(refusal("write.no_content"));
+        const reason = refusal("write.no_content");
         const why = refusal("object.takes_no_content", { objectId: object.idText, type: typeId });
-        throw refusedAs("dataset.validation", { dataset, reason }, why);
+        throw refusedAs("dataset.validation", { dataset }, why, { reason });
       }
       const types = (row["svc"] as JsonObject | undefined)?.["types"];
       if (!Array.isArray(types) || types.includes(typeId)) return;
@@ -190,8 +190,8 @@ export function createObjectService(deps: ObjectServiceDeps) {
     if (!object || !row) throw svcError("object.not_found", { objectId });
     const carried = (row["svc"] as JsonObject | undefined)?.["types"];
     if (typeId !== "svc" && !(Array.isArray(carried) && carried.includes(typeId))) {
-      const reason = refusalText(refusal("object.without_type"));
-      throw refusedAs("dataset.validation", { dataset: OBJECTS_DATASET, reason }, refusal("object.other_type"));
+      const reason = refusal("object.without_type");
+      throw refusedAs("dataset.validation", { dataset: OBJECTS_DATASET }, refusal("object.other_type"), { reason });
     }
     if (Object.keys(patch).length === 0 || scope === "account") {
       return { versionId: scope === "account" ? tx.localVersion() : "", changeId: "", recordIds: [objectId] };

@@ -2,7 +2,7 @@ import type { Log } from "../../base/log.ts";
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import { refusedAs, svcError } from "../../protocol/errors.ts";
-import { refusal, refusalText } from "../../protocol/refusals.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { pathsWantedByQuery } from "../../query/aggregate/wanted-paths.ts";
 import { parseFilter } from "../../query/filter/filter-parse.ts";
 import { isMatchAll } from "../../query/filter/filter-types.ts";
@@ -67,11 +67,9 @@ export function createRecordQueries(deps: {
     const object = engine.object(objectId);
     if (!object || object.deleted) throw svcError("object.not_found", { objectId });
     if (dataset === OBJECTS_DATASET) {
-      throw refusedAs(
-        "request.invalid_field",
-        { field: "dataset", reason: refusalText(refusal("objects.across")) },
-        refusal("objects.queried_apart"),
-      );
+      throw refusedAs("request.invalid_field", { field: "dataset" }, refusal("objects.queried_apart"), {
+        reason: refusal("objects.across"),
+      });
     }
     return { collectionId: engine.collectionIdOf(object, dataset), dataset };
   };

@@ -8,7 +8,7 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { refusedAs, svcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/value/canonical-instants.ts";
 import { type SchemaPort, TYPE_MARKER, type WritableDataset } from "../type/port.ts";
 import { createCarriedTypes } from "./carried-types.ts";
@@ -196,20 +196,13 @@ const NAMED_PATH_CHARS = 200;
 function invalid(dataset: string, why: Refusal, where: { recordIndex?: number; opIndex?: number; path?: string } = {}) {
   const { path } = where;
   const at = path === undefined || path.length > NAMED_PATH_CHARS ? {} : { path };
-  return refusedAs(
-    "dataset.validation",
-    { dataset, reason: refusalText(why), ...where },
-    refusal("write.refused", { dataset, ...at, why }),
-  );
+  const whole = refusal("write.refused", { dataset, ...at, why });
+  return refusedAs("dataset.validation", { dataset, ...where }, whole, { reason: why });
 }
 
 function checkLocalShape(request: ModifyRequest): void {
   const refuse = (path: string, expected: Refusal) =>
-    refusedAs(
-      "request.schema",
-      { path, expected: refusalText(expected) },
-      refusal("local.expected", { path, expected }),
-    );
+    refusedAs("request.schema", { path }, refusal("local.expected", { path, expected }), { expected });
   if (request.traceIds) throw refuse("traceIds", refusal("local.absent"));
   if (request.dataset === OBJECTS_DATASET) throw refuse("dataset", refusal("local.other_dataset"));
   request.records.forEach((record, index) => {

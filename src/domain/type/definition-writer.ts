@@ -3,7 +3,7 @@ import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
 import { refusedAs, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { refusal, refusalText } from "../../protocol/refusals.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { isBuiltInType } from "./built-in-types.ts";
 import { type DeclarationDataset, derivedDeclarationId } from "./declaration-id.ts";
 import type { Schema } from "./schema.ts";
@@ -105,10 +105,8 @@ export function readLeafPatch(body: { set?: object; unset?: string[] }): LeafPat
     throw refusedAs("request.missing_field", { field: "set" }, refusal("patch.empty"));
   const both = unset.find((path) => set.some(([other]) => other === path));
   if (both !== undefined)
-    throw refusedAs(
-      "request.invalid_field",
-      { field: both, reason: refusalText(refusal("patch.contradicts")) },
-      refusal("patch.stands_twice", { path: both }),
-    );
+    throw refusedAs("request.invalid_field", { field: both }, refusal("patch.stands_twice", { path: both }), {
+      reason: refusal("patch.contradicts"),
+    });
   return { set, unset };
 }

@@ -2,7 +2,7 @@ import type { FieldScope } from "../../change/codec/dataset-rules.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import { refusedAs, SvcError } from "../../protocol/errors.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
 import { parseRfc3339 } from "../../query/value/instant.ts";
 import type { FormatType } from "./property-format.ts";
@@ -35,8 +35,8 @@ export function checkPropertyValues(
         refusal("property.derived", { propId }),
       );
     if (scope !== undefined && scope !== property.scope) {
-      const reason = refusalText(refusal("property.one_scope", { propId, scope: property.scope, others: scope }));
-      throw refusedAs("request.invalid_field", { field: "patch", reason }, refusal("property.mixed_scopes"));
+      const reason = refusal("property.one_scope", { propId, scope: property.scope, others: scope });
+      throw refusedAs("request.invalid_field", { field: "patch" }, refusal("property.mixed_scopes"), { reason });
     }
     scope = property.scope;
     if (value !== null && value !== undefined) checkPropertyValue(property, value);
@@ -49,14 +49,10 @@ export function checkPropertyValue(property: PropertyDef, value: Json): void {
   const { id: propId, kind, format } = property;
   const fault = shapeFault(propertyShape(property), value);
   const at = property.name || propId;
-  if (fault) throw refusedAs("property.kind_mismatch", { propId, kind, reason: refusalText(fault) }, { ...fault, at });
+  if (fault) throw refusedAs("property.kind_mismatch", { propId, kind }, { ...fault, at }, { reason: fault });
   const why = format && formatViolation(format.type, value);
   if (why)
-    throw refusedAs(
-      "property.format_violation",
-      { propId, format: format.type, reason: refusalText(why) },
-      { ...why, at },
-    );
+    throw refusedAs("property.format_violation", { propId, format: format.type }, { ...why, at }, { reason: why });
 }
 
 export function propertyShape({ kind, items, properties, required }: PropertyDef): Shape {

@@ -1,9 +1,9 @@
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
-import { refusedAs, refusedPart, SvcError, svcError, validationFault } from "../../protocol/errors.ts";
+import { refusedAs, refusedPart, SvcError, validationFault } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
 import { NOTIFY_MODES, type NotifyMode } from "../../protocol/notify-mode.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
 import { BUILT_IN_DATASET_NAMES, isBuiltInInstant } from "./built-in-schemas.ts";
 import { builtInProperties, isAttachable, isBuiltInType } from "./built-in-types.ts";
@@ -75,8 +75,8 @@ export function createSchema(deps: {
     }
     const shape = shapeBelow(propertyShape(property), below);
     const mismatch = (why: Refusal) => {
-      const details = { propId: property.id, kind: property.kind, reason: refusalText(why) };
-      return refusedAs("property.kind_mismatch", details, { ...why, at: path });
+      const details = { propId: property.id, kind: property.kind };
+      return refusedAs("property.kind_mismatch", details, { ...why, at: path }, { reason: why });
     };
     if (type === "$set") {
       const fault = shape ? shapeFault(shape, value) : undefined;
@@ -102,8 +102,8 @@ export function createSchema(deps: {
     const compiled = registry.compiled(id);
     if (!compiled) {
       const { name } = definition.declaration;
-      const reason = refusalText(refusal("definition.merged"));
-      throw svcError("dataset.validation", { dataset: name, reason });
+      const said = { reason: refusal("definition.merged") };
+      throw new SvcError("dataset.validation", { details: { dataset: name }, said });
     }
     return {
       rules: compiled.rules,
@@ -135,11 +135,9 @@ export function createSchema(deps: {
     checkValues(id, values, notFoundStatus) {
       const counted = id === "chat" ? Object.keys(values).find((property) => CHAT_COUNTERS.has(property)) : undefined;
       if (counted !== undefined)
-        throw refusedAs(
-          "request.invalid_field",
-          { field: counted, reason: refusalText(refusal("property.is_counted")) },
-          refusal("property.counted", { propId: counted }),
-        );
+        throw refusedAs("request.invalid_field", { field: counted }, refusal("property.counted", { propId: counted }), {
+          reason: refusal("property.is_counted"),
+        });
       const scope = checkPropertyValues(id, properties(id) ?? new Map(), values, notFoundStatus);
       if (id === "chat") checkNotifyMode(values["notifyMode"]);
       return scope;

@@ -5,7 +5,7 @@ import { createWallet, mnemonicOf, renewDevice, type Wallet } from "../../crypto
 import { encodeWallet, readWalletHeader } from "../../crypto/wallet-envelope.ts";
 import { readWalletFile, writeWalletFile } from "../../crypto/wallet-file.ts";
 import { refusedAs } from "../../protocol/errors.ts";
-import { refusal, refusalText } from "../../protocol/refusals.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { type Config, type ConfigSources, loadConfig } from "../config/config.ts";
 import { prepareDataRoot } from "../data-root.ts";
 import { StartRefusal } from "../start-refusal.ts";
@@ -82,11 +82,9 @@ export async function initAccount(options: InitOptions): Promise<InitResult> {
  */
 async function newDevice({ mnemonic, forceNew }: InitOptions, config: Config, log: Log): Promise<InitResult> {
   if (mnemonic !== undefined || forceNew)
-    throw refusedAs(
-      "request.invalid_field",
-      { field: "newDevice", reason: refusalText(refusal("auth.no_account_made")) },
-      refusal("auth.new_device"),
-    );
+    throw refusedAs("request.invalid_field", { field: "newDevice" }, refusal("auth.new_device"), {
+      reason: refusal("auth.no_account_made"),
+    });
   const resolved = await resolvePlace(config);
   if (!resolved)
     throw new StartRefusal(

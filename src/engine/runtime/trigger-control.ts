@@ -4,7 +4,7 @@ import { dateOf } from "../../domain/trigger/trigger-runs.ts";
 import type { FireRequest, TriggerScheduler } from "../../domain/trigger/trigger-scheduler.ts";
 import { refusedAs, refusedPart, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { ProgramProcesses } from "../../sandbox/program-processes.ts";
 import { type ReplayResult, replayProgram } from "../../sandbox/program-replay.ts";
 import { parseTrace } from "../../sandbox/program-trace.ts";
@@ -119,7 +119,7 @@ export function createTriggerControl(deps: TriggerControlDeps) {
       const text = await traceOf(row);
       const trace = text === undefined ? undefined : parseTrace(text);
       const refuse = (why: Refusal) =>
-        refusedAs("run.not_replayable", { runId, reason: refusalText(why) }, refusal("run.not_replayed", { why }));
+        refusedAs("run.not_replayable", { runId }, refusal("run.not_replayed", { why }), { reason: why });
       if (!trace) throw refuse(refusal("run.no_trace"));
       if (trace.end.truncated) throw refuse(refusal("run.trace_cut"));
       if (trace.end.fuel === null || trace.end.status === "timeout")
