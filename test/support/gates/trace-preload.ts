@@ -20,16 +20,21 @@ interface Visit {
 interface Frame {
   readonly visit: Visit;
   readonly trace: Visit[];
+  /** The call of a timer within which it was entered. */
+  readonly timer: object | undefined;
 }
 
 let trace: Visit[] | undefined;
 const outside = new Map<string, Visit>();
 /** What runs just now, the innermost last. What waits for something is not in it. */
 const running: Frame[] = [];
+/** The call of a timer that is under way. */
+let timer: object | undefined;
 
 function visitOf(file: string, madeBy: Frame | undefined, visits: Visit[]): Visit {
-  // A function that the walk has made and handed on belongs to the visit that made it: calling it is coming back there.
-  if (madeBy?.trace === visits) return madeBy.visit;
+  // A function that the walk has made and handed on belongs to the visit that made it: calling it is coming back there, unless
+  // a timer does. What a timer begins comes from outside.
+  if (madeBy?.trace === visits && (!timer || madeBy.timer === timer)) return madeBy.visit;
   const from = running.at(-1)?.visit;
   if (from?.file === file) return from;
   const onward = from?.onward ?? outside;
@@ -54,7 +59,7 @@ Object.assign(globalThis, {
   __trace: {
     enter(file: string, madeBy: Frame | undefined): Frame | undefined {
       if (!trace) return undefined;
-      const frame = { visit: visitOf(file, madeBy, trace), trace };
+      const frame = { visit: visitOf(file, madeBy, trace), trace, timer };
       running.push(frame);
       return frame;
     },
@@ -70,6 +75,20 @@ Object.assign(globalThis, {
     },
   },
 });
+
+const begin = globalThis.setTimeout;
+globalThis.setTimeout = Object.assign(
+  (run: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) =>
+    begin(() => {
+      timer = {};
+      try {
+        run(...args);
+      } finally {
+        timer = undefined;
+      }
+    }, ms),
+  begin,
+) as typeof setTimeout;
 
 process.on("SIGUSR2", () => {
   const path = process.env["TRACE_FILE"]!;
