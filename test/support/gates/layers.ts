@@ -141,8 +141,10 @@ function siblingFault(path: string, target: string): string | undefined {
   const [from, to] = [folderOf(path), folderOf(target)];
   if (from === to) return undefined;
   const folders = FOLDERS[roomOf(path)!] ?? [];
-  const isBefore = folders.includes(to) && folders.indexOf(to) <= folders.indexOf(from);
-  if (!isBefore) return `${from || "the root"} may not import ${to || "the root"} (${target})`;
+  const unplaced = [from, to].find((folder) => !folders.includes(folder));
+  if (unplaced !== undefined) return `${unplaced || "the root"} has no place in the order of folders (${target})`;
+  if (folders.indexOf(to) > folders.indexOf(from))
+    return `${from || "the root"} may not import ${to || "the root"} (${target})`;
   if (roomOf(path) !== "domain" || PORT_FILE.test(target)) return undefined;
   return `the feature ${from} may import ${to} only through its port (${target})`;
 }
