@@ -14,7 +14,7 @@ import { writerName } from "./codec/version.ts";
 import { createCommits } from "./commit.ts";
 import type { ReplayInput } from "./fold/change-parts.ts";
 import { createVerdicts } from "./fold/change-verdicts.ts";
-import { createOpenBatch } from "./fold/commit-batch.ts";
+import { type CommitBatch, createOpenBatch } from "./fold/commit-batch.ts";
 import { createObjectDeletions } from "./fold/object-deletions.ts";
 import { createProjection } from "./fold/projection.ts";
 import { createRecordReader } from "./fold/record-reader.ts";
@@ -64,6 +64,8 @@ export interface ChangeEngineDeps {
   foldSliceMs?: number;
   /** Verifies large batches of changes on another thread. Without it all are verified where they are written. */
   checker?: ChangeChecker | undefined;
+  /** Called after each commit that brought something, once its writers were answered. It must not throw. */
+  committed(batch: CommitBatch): void;
   /** Called with a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
   /** Told of what the disk changed, and what became of it. */
@@ -154,7 +156,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     setLocal: (of, name, id, fields) => projection.setLocal(of, name, id, fields, localVersion()),
   });
   const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, unblocked, writer };
-  const { queue, erasure, onCommit, refolded } = createCommits({ ...committing, onFailure });
+  const { queue, erasure, refolded } = createCommits({ ...committing, committed: deps.committed, onFailure });
   const intake = createChangeIntake({ queue, ingest, unblocked, checker: deps.checker, onFailure });
   const { check, ...mending } = createChecks({
     ...judged,
@@ -295,7 +297,6 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     /** One reaction a dataset. */
     reactTo: reactions.add,
 
-    onCommit,
     /** A single value that a room keeps beside the space, under a name of its own. `WriteTx` puts and drops it. */
     note: store.meta,
     idle: () => queue.idle(),

@@ -22,6 +22,7 @@ import { MistypedValueError } from "../store/column-types.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
 import type { WalCopying } from "../store/wal-keeper.ts";
 import { makeGenesis, type SpaceGenesis } from "./genesis.ts";
+import { createOneSpaceEvents, type OneSpaceEvents } from "./one-space-events.ts";
 import { oneToOneGenesis } from "./one-to-one.ts";
 import { openReplica } from "./replica/open-replica.ts";
 import type { ReplicaSource } from "./replica/source.ts";
@@ -36,6 +37,8 @@ export interface Space extends ReplicaSource {
   readonly header: SpaceHeader;
   /** The header as it was signed; the space's id is its CID. */
   readonly headerBytes: Uint8Array;
+  /** Where others listen to what happens in it. */
+  readonly events: OneSpaceEvents;
   /** The space as sync sees it. */
   readonly replica: Replica;
   close(): Promise<void>;
@@ -180,6 +183,7 @@ function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, 
   if (header.kind === "onetoone") checkOneToOne(store.path, acl, header.pair, account);
   const keys = createKeyRing(spaceId, header, acl, store, account);
   const registry = deps.registry(store);
+  const events = createOneSpaceEvents();
   const engine = createChangeEngine({
     spaceId,
     store,
@@ -193,6 +197,7 @@ function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, 
     ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
     ...(deps.foldSliceMs === undefined ? {} : { foldSliceMs: deps.foldSliceMs }),
     ...(deps.quota ? { quota: deps.quota } : {}),
+    committed: (batch) => events.emit("committed", batch),
     onFailure(error) {
       acl.reload();
       keys.refresh();
@@ -204,7 +209,17 @@ function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, 
   const parts: ReplicaSource = {
     id: spaceId,
     acl,
-    aclService: createAclService({ spaceId, header, account, store, acl, keys, engine, clock }),
+    aclService: createAclService({
+      spaceId,
+      header,
+      account,
+      store,
+      acl,
+      keys,
+      engine,
+      clock,
+      changed: () => events.emit("aclChanged"),
+    }),
     keys,
     engine,
     accountKey: account.signer.publicKey,
@@ -216,6 +231,7 @@ function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, 
     registry,
     header,
     headerBytes: store.meta(HEADER_KEY)!,
+    events,
     replica: openReplica(parts),
     close: () => engine.close(),
   };

@@ -2,7 +2,6 @@
 import { describe, expect } from "bun:test";
 import type { ReadFrontiers } from "../../src/account/read-frontiers.ts";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
-import type { ChangeEngine } from "../../src/change/space-engine.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { CHAT_DATASET, CHAT_RULES } from "../../src/domain/chat/chat-rules.ts";
 import { type ChatService, createChatService } from "../../src/domain/chat/chat-service.ts";
@@ -12,7 +11,7 @@ import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
-import { createOpenSeed, deliver, openEngine } from "../support/worlds/open-engine.ts";
+import { createOpenSeed, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
 import { createFrontiers } from "../support/worlds/read-frontiers.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
@@ -32,7 +31,7 @@ interface Row {
 
 interface Device {
   account: Account;
-  engine: ChangeEngine;
+  engine: OpenEngine;
   chat: ChatService;
   stop(): void;
 }

@@ -45,7 +45,7 @@ describe("a long log", () => {
         speak(world, RECORDS);
         const seen = new Set<number>();
         const told: number[] = [];
-        one.space.aclService.onChanged(() => told.push(one.space.acl.records().length));
+        one.space.events.on("aclChanged", () => void told.push(one.space.acl.records().length));
         let isOver = false;
         const watch = (): void => {
           seen.add(one.space.acl.records().length);

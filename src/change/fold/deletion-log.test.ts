@@ -78,11 +78,11 @@ const row = (space: Space, objectId: string) =>
 test("[CHANGE-8] the object's row is gone with the commit, here and where the entry arrives", async () => {
   const { one, other, objectId } = await world();
   const told: unknown[] = [];
-  one.engine.onCommit((batch) =>
+  one.events.on("committed", (batch) => {
     told.push(
       ...batch.touched.filter((touched) => touched.recordId === objectId && touched.dataset === OBJECTS_DATASET),
-    ),
-  );
+    );
+  });
   await remove(one, objectId);
   expect(row(one, objectId)).toBeUndefined();
   expect(told).toMatchObject([{ versionId: "", wasLive: true, doc: null }]);

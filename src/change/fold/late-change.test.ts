@@ -114,7 +114,7 @@ describe("a change that comes late", () => {
     withLateOf(3_000, async (device, late) => {
       const { engine } = device.space;
       const shown: unknown[] = [];
-      const stop = engine.onCommit(({ touched }) => {
+      const stop = device.space.events.on("committed", ({ touched }) => {
         for (const { recordId, doc } of touched) if (recordId === "hot") shown.push(JSON.parse(doc!));
       });
       const now = (id: string) => engine.record(objectOf(device), "items", id);

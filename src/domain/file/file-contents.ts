@@ -50,7 +50,7 @@ export function createFileContents(deps: FileContentsDeps) {
     return child && engine.record(child, FILES_DATASET, ref.fileId);
   };
 
-  const stopFollowing = engine.onCommit((batch) => {
+  const stopFollowing = space.events.on("committed", (batch) => {
     const touchesFiles = batch.touched.some(({ dataset }) => dataset === FILES_DATASET);
     if (touchesFiles) deps.onWork();
     const roots = refs.takeDropped();

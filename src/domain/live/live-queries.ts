@@ -14,6 +14,7 @@ import type { ChangeEngine } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
+import type { OneSpaceEvents } from "../../space/one-space-events.ts";
 import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import type { Member } from "./audience.ts";
 import { type CollectionReader, createCollectionReader, ReadTooLong } from "./collection-reader.ts";
@@ -56,7 +57,8 @@ export interface ReadTimes {
 
 const READ_TIMES: ReadTimes = { windowMs: 10, commitMs: 20, turnMs: 10 };
 export interface LiveQueriesDeps {
-  readonly engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf" | "onCommit">;
+  readonly engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf">;
+  readonly events: OneSpaceEvents;
   readonly readers: Pick<ReaderPool, "run">;
   readonly log: Log;
   /** Which paths of a dataset are declared datetimes; none are by default. */
@@ -101,7 +103,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   const budget = createLoopBudget(readTimes.turnMs);
   const whenWhole = createWholeWindows({ readMs: readTimes.windowMs, open, drop, refills, snapshots, budget });
 
-  const stopListening = engine.onCommit(onCommit);
+  const stopListening = deps.events.on("committed", onCommit);
 
   function onCommit(batch: CommitBatch): void {
     if (collectionByKey.size === 0) return;

@@ -2,6 +2,7 @@ import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import type { PropertyDef, TypeInfo } from "../../protocol/type.ts";
+import type { OneSpaceEvents } from "../../space/one-space-events.ts";
 import { byCreation, createdVersion, type Definition, readDefinition, withoutSystem } from "./definition.ts";
 import {
   DATASET_DEFS_DATASET,
@@ -46,7 +47,7 @@ export interface SchemaView {
   touch(typeId: string): void;
 }
 
-export function createSchemaView(engine: ChangeEngine): SchemaView {
+export function createSchemaView(engine: ChangeEngine, events: OneSpaceEvents): SchemaView {
   const entries = new Map<string, TypeEntry>();
   /** Types to read anew before the next answer. */
   const stale = new Set<string>();
@@ -55,9 +56,9 @@ export function createSchemaView(engine: ChangeEngine): SchemaView {
 
   const load = () => {
     loaded = true;
-    const { store, onCommit } = engine;
+    const { store } = engine;
     for (const row of store.schema.typeRows()) stale.add(row.id);
-    onCommit((batch) => {
+    events.on("committed", (batch) => {
       for (const { dataset, object, recordId, before, doc } of batch.touched) {
         if (SCHEMA_DATASETS.has(dataset)) stale.add(object);
         else if (dataset === OBJECTS_DATASET && (before?.includes(MARKER_TEXT) || doc?.includes(MARKER_TEXT)))

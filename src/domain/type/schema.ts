@@ -5,6 +5,7 @@ import type { Json } from "../../protocol/json.ts";
 import { NOTIFY_MODES, type NotifyMode } from "../../protocol/notify-mode.ts";
 import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
 import type { PropertyDef } from "../../protocol/type.ts";
+import type { OneSpaceEvents } from "../../space/one-space-events.ts";
 import { BUILT_IN_DATASET_NAMES, isBuiltInInstant } from "./built-in-schemas.ts";
 import { builtInProperties, isAttachable, isBuiltInType } from "./built-in-types.ts";
 import { definitionName } from "./declaration.ts";
@@ -35,12 +36,13 @@ const CHAT_COUNTERS = new Set(["unreadCount", "unreadMentions", "unreadReactions
 
 export function createSchema(deps: {
   engine: ChangeEngine;
+  events: OneSpaceEvents;
   /** The registry that the engine folds by. */
   registry: DefinitionRegistry;
   builtIns: ReadonlyMap<string, WritableDataset>;
 }): Schema {
-  const { engine, registry, builtIns } = deps;
-  const view = createSchemaView(engine);
+  const { engine, events, registry, builtIns } = deps;
+  const view = createSchemaView(engine, events);
 
   const properties = (typeId: string) => builtInProperties(typeId) ?? view.type(typeId)?.properties;
 

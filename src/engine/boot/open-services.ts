@@ -185,12 +185,12 @@ export function openServices(deps: OpenServicesDeps) {
 /** Opens reads and live windows over the account's own collections. */
 function openListings({ parts, stores, opened, clock, log }: OpenServicesDeps) {
   const { tech, techSchema } = opened;
-  const { engine } = tech.space;
+  const { engine, events } = tech.space;
   const { readers } = stores;
   const { declaredKind } = techSchema;
   const listing = parts.adopt(createSpacesListing({ tech, store: stores.account, clock }), closePart);
   const spacesLive = parts.adopt(createLiveQueries({ ...listing, log, declaredKind }), closePart);
-  const techLive = parts.adopt(createLiveQueries({ engine, readers, log, declaredKind }), closePart);
+  const techLive = parts.adopt(createLiveQueries({ engine, events, readers, log, declaredKind }), closePart);
   return {
     techLive,
     spacesLive,

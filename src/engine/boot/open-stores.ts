@@ -95,9 +95,11 @@ export async function openStores(deps: {
           registry: (store) => createDefinitionRegistry(store, builtIns, endsWithItsRoot),
         }),
       );
-      schemas.set(spaceId, createSchema({ engine: space.engine, registry: space.registry, builtIns }));
-      space.engine.onCommit((batch) => events.emit("committed", space, batch));
-      space.aclService.onChanged(() => events.emit("aclChanged", space));
+      events.follow(space);
+      schemas.set(
+        spaceId,
+        createSchema({ engine: space.engine, events: space.events, registry: space.registry, builtIns }),
+      );
       return space;
     },
   };

@@ -88,7 +88,7 @@ export function createSpaceServices(deps: {
   log: Log;
 }): SpaceServices {
   const { space, schema, account, clock } = deps;
-  const { engine } = space;
+  const { engine, events } = space;
   const requireWriter = () => {
     const role = space.role();
     if (role !== "owner" && role !== "admin" && role !== "writer")
@@ -142,12 +142,12 @@ export function createSpaceServices(deps: {
   const files = createFileService({ space, contents, own: fileContents, requireWriter });
   const { attachType } = objects;
   const editor = parts.adopt(
-    createEditorService({ engine, requireWriter, attachType, random: Math.random }),
+    createEditorService({ engine, events, requireWriter, attachType, random: Math.random }),
     closePart,
   );
   const { startLongWork, readers, log } = deps;
   const { declaredKind } = schema;
-  const live = parts.adopt(createLiveQueries({ engine, readers, log, declaredKind }), closePart);
+  const live = parts.adopt(createLiveQueries({ engine, events, readers, log, declaredKind }), closePart);
   const builder = createIndexBuilder({ engine, readers, startLongWork, log: log.child({ spaceId: space.id }) });
   const indexes = parts.adopt(builder, closePart);
   const advisor = createIndexAdvisor({ engine, builder: indexes, clock, isDeclared: schema.isDeclared });

@@ -108,6 +108,7 @@ function assemble(
   };
   const live = createLiveQueries({
     engine: { ...engine, store: { ...engine.store, rows: { ...engine.store.rows, get: readRow } } },
+    events: space.events,
     readers: readers as unknown as ReaderPool,
     log: silentLog,
     readTimes: options.readTimes ?? NEVER_ASIDE,

@@ -42,7 +42,7 @@ export function openSchemaReplica(options: {
     const registry = createDefinitionRegistry(store, builtIns);
     const more = { store, registry, rights, onFailure };
     const engine = openEngine(options.dir, options.name, COMMON_SEED, { signer: author }, [], options.now, more);
-    const schema = createSchema({ engine, registry, builtIns });
+    const schema = createSchema({ engine, events: engine.events, registry, builtIns });
     const requireWriter = () => {};
     const accountId = accountIdOf(author.publicKey);
     const records = createRecordService({ engine, schema, accountId, requireWriter, followLocal: () => {} });

@@ -299,7 +299,7 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
       chunk: async () => new Uint8Array(0),
     }),
   );
-  space.engine.onCommit(() => {
+  space.events.on("committed", () => {
     time.stir();
     service.committed(replica);
   });
@@ -312,7 +312,7 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
       if (!isKilled() && !space.engine.closing()) throw error;
     });
   };
-  space.aclService.onChanged(() => {
+  space.events.on("aclChanged", () => {
     service.aclChanged(replica);
     notifyAdmitted();
   });
