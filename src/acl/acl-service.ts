@@ -102,7 +102,12 @@ export function createAclService(deps: AclServiceDeps) {
     return result;
   };
 
-  const { put: putUnnotified, ...unnotified } = createUnnotified({ accountKey: account.signer.publicKey, acl, engine });
+  const { put: putUnnotified, ...unnotified } = createUnnotified({
+    accountKey: account.signer.publicKey,
+    acl,
+    engine,
+    table: store.unnotified,
+  });
 
   /** Takes in one record of this account. */
   const append = (made: AclMade, scope: WriteScope): AclConsequences | undefined => {

@@ -10,7 +10,6 @@ import { createChecks } from "./checks.ts";
 import { createBodyOpener } from "./codec/body-opener.ts";
 import { encodeDerivedRoot } from "./codec/change-codec.ts";
 import type { ChangeEnvelope } from "./codec/dataset-rules.ts";
-import { writerName } from "./codec/version.ts";
 import { createCommits } from "./commit.ts";
 import type { ReplayInput } from "./fold/change-parts.ts";
 import { createVerdicts } from "./fold/change-verdicts.ts";
@@ -22,7 +21,7 @@ import { createRowRepair } from "./fold/row-repair.ts";
 import { createTimeSeen } from "./fold/time-seen.ts";
 import { createChangeLog } from "./graph/change-log.ts";
 import { createDamagedChanges } from "./graph/damaged-changes.ts";
-import { namedChange } from "./graph/named-change.ts";
+import { createChangeNames } from "./graph/named-change.ts";
 import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
 import type { ChangeChecker } from "./intake/change-checker.ts";
 import { createChangeIntake } from "./intake/change-intake.ts";
@@ -176,7 +175,6 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
   return {
     spaceId,
-    store,
     objects,
     opener,
     /** The bytes of a stored change for others; undefined, and set aside, when the disk changed them. */
@@ -271,9 +269,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       cidFromDigest(encodeDerivedRoot({ space: digestOfCid(spaceId)!, type, derivation }).id) as ObjectId,
     record: records.record,
     records: records.records,
+    recordTexts: records.recordTexts,
     recordsWithLocal: records.recordsWithLocal,
     recordState: records.recordState,
     collectionIdOf: records.collectionIdOf,
+    lastPosition: records.lastPosition,
     /** A stored change as the fold takes it, for folding what is not the present state. */
     replay(
       stored: StoredChange,
@@ -285,28 +285,28 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     /** Another device was found to use this one's writer: continue under a fresh one. */
     mintWriter: () => queue.enqueue(() => writer.mintWriter()),
     writerId: () => writer.writerId(),
-
-    /** Which writer's which change a version text of an object stands for. Writers are named by a short hash. */
-    originOf(objectId: string, version: string): { writer: string; seq: number } | undefined {
-      const found = object(objectId);
-      const change = found && namedChange(changes, found.no, version);
-      const writtenBy = change && changes.writerByNo(change.writer);
-      return writtenBy && { writer: writerName(writtenBy.author, writtenBy.id), seq: change.seq };
+    /** The local number of its chain, once it has written. */
+    writerNo(): number | undefined {
+      const id = writer.writerId();
+      return id && changes.writer(signer.publicKey, id)?.no;
     },
+
+    ...createChangeNames(changes, object),
 
     /** One reaction a dataset. */
     reactTo: reactions.add,
 
     /** A single value that a room keeps beside the space, under a name of its own. `WriteTx` puts and drops it. */
     note: store.meta,
+    /** Whether a write is being run, so that what is read may yet be taken back. */
+    isWriting: () => store.db.inTransaction,
     idle: () => queue.idle(),
     /** Whether it is closed, or about to be: whoever works with it over several turns has to stop. */
     closing: () => queue.closing(),
+    /** What was enqueued is done before. The store stays open. */
     async close(): Promise<void> {
       await queue.close();
       erasure.stop();
-      await store.idle();
-      store.close();
     },
   };
 

@@ -92,9 +92,8 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     ];
   };
 
-  const sharedCollection = shared.collectionIdOf(tech.index, SPACES_RULES.name);
-  const first = sharedCollection === undefined ? [] : shared.store.rows.docs(sharedCollection);
-  for (const doc of first) show((JSON.parse(doc) as { id: string }).id, doc);
+  for (const doc of shared.recordTexts(tech.index, SPACES_RULES.name))
+    show((JSON.parse(doc) as { id: string }).id, doc);
   for (const text of store.pendingSpaces()) {
     const { id } = JSON.parse(text) as { id: string };
     if (!rows.get(collectionId, id)) show(id, pendingRow(id));
@@ -109,11 +108,11 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     notify(row ? [] : touchedRow(spaceId, pendingRow(spaceId)));
   });
 
-  const engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf"> = {
-    store: listing,
+  const engine: Pick<ChangeEngine, "object" | "collectionIdOf" | "isWriting"> = {
     object: (id) => shared.object(id),
     collectionIdOf: (object, dataset) =>
       object.no === tech.index.no && dataset === SPACES_RULES.name ? collectionId : undefined,
+    isWriting: () => listing.db.inTransaction,
   };
 
   /**
@@ -132,6 +131,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
   return {
     engine,
     events,
+    tables: listing,
     readers,
     close(): void {
       stopShared();

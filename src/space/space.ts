@@ -222,6 +222,7 @@ function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, 
     }),
     keys,
     engine,
+    store,
     accountKey: account.signer.publicKey,
     signer: account.signer,
     role: () => acl.permission(account.signer.publicKey),
@@ -233,7 +234,11 @@ function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, 
     headerBytes: store.meta(HEADER_KEY)!,
     events,
     replica: openReplica(parts),
-    close: () => engine.close(),
+    async close() {
+      await engine.close();
+      await store.idle();
+      store.close();
+    },
   };
 }
 

@@ -2,6 +2,7 @@
 import { describe, expect } from "bun:test";
 import type { ReadFrontiers } from "../../src/account/read-frontiers.ts";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
+import { createHistory } from "../../src/change/history/history.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { CHAT_DATASET, CHAT_RULES } from "../../src/domain/chat/chat-rules.ts";
 import { type ChatService, createChatService } from "../../src/domain/chat/chat-service.ts";
@@ -124,10 +125,11 @@ async function runHistory(seed: number): Promise<void> {
   const shared = createFrontiers();
   const device = (name: string, account: Account, frontiers: ReadFrontiers): Device => {
     const engine = openEngine(dir.path, name, space, account, [OBJECTS, CHAT_RULES], () => now++);
+    const history = createHistory({ engine, store: engine.store });
     const onBackgroundError = (error: unknown) => {
       throw error;
     };
-    const unread = createUnread({ engine, accountId: account.id, frontiers, onBackgroundError });
+    const unread = createUnread({ engine, history, accountId: account.id, frontiers, onBackgroundError });
     const chat = createChatService({
       engine,
       accountId: account.id,

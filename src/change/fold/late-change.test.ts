@@ -150,7 +150,7 @@ describe("a change that comes late", () => {
       await device.reopen();
       await device.space.engine.ingest([]);
       expect(await docOf(device, "hot")).toMatchObject({ late: 1, f0: 1_995 });
-      const { db } = device.space.engine.store;
+      const { db } = device.space.store;
       expect(db.query("SELECT count(*) AS n FROM dirty_rows").get()).toEqual({ n: 0 });
     }));
 });

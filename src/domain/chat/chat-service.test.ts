@@ -8,6 +8,7 @@ import { createFrontiers } from "../../../test/support/worlds/read-frontiers.ts"
 import type { ReadFrontiers } from "../../account/read-frontiers.ts";
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
+import { createHistory } from "../../change/history/history.ts";
 import type { Account } from "../../crypto/account.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import { CHAT_DATASET, CHAT_RULES } from "./chat-rules.ts";
@@ -40,10 +41,11 @@ beforeEach(async () => {
   let now = 1_760_000_000_000;
   open = (name, account, frontiers = createFrontiers()) => {
     const engine = openEngine(directory.path, name, space, account, [OBJECTS, CHAT_RULES], () => now++);
+    const history = createHistory({ engine, store: engine.store });
     const onBackgroundError = (error: unknown) => {
       throw error;
     };
-    const unread = createUnread({ engine, accountId: account.id, frontiers, onBackgroundError });
+    const unread = createUnread({ engine, history, accountId: account.id, frontiers, onBackgroundError });
     const ports = { requireWriter: () => {}, attachType: () => {} };
     return { account, engine, chat: createChatService({ engine, accountId: account.id, unread, ...ports }), ...unread };
   };

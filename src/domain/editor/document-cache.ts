@@ -11,14 +11,12 @@ const MAX_DOCUMENTS = 16;
 const MAX_NOTED = 100_000;
 
 /** Top-level blocks of the documents edited lately: reading ten thousand records for each append would be too slow. */
-export function createDocumentCache(engine: ChangeEngine, events: OneSpaceEvents) {
+export function createDocumentCache(engine: Pick<ChangeEngine, "recordTexts">, events: OneSpaceEvents) {
   const documents = new Map<string, CachedDocument>();
   const stop = events.on("committed", ({ touched }) => note(touched));
 
-  const load = (object: ObjectEntry): CachedDocument => {
-    const collectionId = engine.collectionIdOf(object, EDITOR_DATASET);
-    return createCachedDocument(collectionId === undefined ? [] : engine.store.rows.docs(collectionId));
-  };
+  const load = (object: ObjectEntry): CachedDocument =>
+    createCachedDocument(engine.recordTexts(object, EDITOR_DATASET));
 
   return {
     /**

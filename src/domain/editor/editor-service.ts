@@ -154,10 +154,8 @@ export function createEditorService(deps: EditorServiceDeps) {
   };
 
   const lastChildPosition = (object: ObjectEntry, parentId: string): string | undefined => {
-    const collectionId = engine.collectionIdOf(object, EDITOR_DATASET);
-    if (collectionId === undefined) return undefined;
     let last: string | undefined;
-    for (const text of engine.store.rows.docs(collectionId)) {
+    for (const text of engine.recordTexts(object, EDITOR_DATASET)) {
       const nav = (JSON.parse(text) as JsonObject)["nav"] as { parentId?: string; pos?: string } | undefined;
       if (nav?.parentId === parentId && nav.pos !== undefined && (last === undefined || nav.pos > last)) last = nav.pos;
     }

@@ -47,7 +47,14 @@ export interface SchemaView {
   touch(typeId: string): void;
 }
 
-export function createSchemaView(engine: ChangeEngine, events: OneSpaceEvents): SchemaView {
+export interface SchemaViewDeps {
+  engine: ChangeEngine;
+  events: OneSpaceEvents;
+  /** The rows that say that they are types. */
+  typeRows(): readonly { id: string }[];
+}
+
+export function createSchemaView({ engine, events, typeRows }: SchemaViewDeps): SchemaView {
   const entries = new Map<string, TypeEntry>();
   /** Types to read anew before the next answer. */
   const stale = new Set<string>();
@@ -56,8 +63,7 @@ export function createSchemaView(engine: ChangeEngine, events: OneSpaceEvents): 
 
   const load = () => {
     loaded = true;
-    const { store } = engine;
-    for (const row of store.schema.typeRows()) stale.add(row.id);
+    for (const row of typeRows()) stale.add(row.id);
     events.on("committed", (batch) => {
       for (const { dataset, object, recordId, before, doc } of batch.touched) {
         if (SCHEMA_DATASETS.has(dataset)) stale.add(object);
@@ -79,7 +85,7 @@ export function createSchemaView(engine: ChangeEngine, events: OneSpaceEvents): 
     }
     index = undefined;
     // What was read inside a transaction may be rolled back with it, so it is read once more after the transaction.
-    if (engine.store.db.inTransaction)
+    if (engine.isWriting())
       queueMicrotask(() => {
         for (const id of ids) stale.add(id);
         refresh();

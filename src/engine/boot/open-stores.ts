@@ -92,13 +92,14 @@ export async function openStores(deps: {
           walCopying,
           onFailure: (err) => log.error("a commit failed", { err, spaceId }),
           onRepair: (what, facts) => repairs.note(spaceId, what, facts),
-          registry: (store) => createDefinitionRegistry(store, builtIns, endsWithItsRoot),
+          registry: (store) => createDefinitionRegistry(store.schema, builtIns, endsWithItsRoot),
         }),
       );
       events.follow(space);
+      const { engine, registry, store } = space;
       schemas.set(
         spaceId,
-        createSchema({ engine: space.engine, events: space.events, registry: space.registry, builtIns }),
+        createSchema({ engine, events: space.events, typeRows: store.schema.typeRows, registry, builtIns }),
       );
       return space;
     },

@@ -53,7 +53,7 @@ export function openHistoryReplica(options: {
   const rules = Object.values(RULES);
   const account = { signer: author };
   const engine = openEngine(options.dir, options.name, COMMON_SEED, account, rules, options.now, { rights, onFailure });
-  const history = createHistory({ engine });
+  const history = createHistory({ engine, store: engine.store });
   const objectIn = (tx: WriteTx, objectId: string): ObjectEntry => {
     const object = tx.object(objectId);
     if (!object) throw new Error("the object is not here");

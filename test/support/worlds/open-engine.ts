@@ -50,7 +50,7 @@ export function createRights(): Rights {
   };
 }
 
-/** An engine, the store that it writes to, and where others listen to its commits. */
+/** An engine and the store that it writes to, closed together, and where others listen to its commits. */
 export interface OpenEngine extends ChangeEngine {
   readonly store: SpaceStore;
   readonly events: OneSpaceEvents;
@@ -92,7 +92,16 @@ export function openEngine(
     committed: (batch) => events.emit("committed", batch),
     ...more,
   });
-  return { ...engine, store, events };
+  return {
+    ...engine,
+    store,
+    events,
+    async close() {
+      await engine.close();
+      await store.idle();
+      store.close();
+    },
+  };
 }
 
 /** Everything one engine has, handed to another in any order; all of it must find its place. */
