@@ -17,7 +17,7 @@ export interface AccountValues {
 }
 
 export function createAccountValues(tech: TechSpace): AccountValues {
-  const { engine } = tech.space;
+  const { engine, events } = tech.space;
   return {
     async set(spaceId, objectId, values) {
       const ops = Object.entries(values).map(
@@ -40,7 +40,7 @@ export function createAccountValues(tech: TechSpace): AccountValues {
       return rows.filter((row) => row["spaceId"] === spaceId).map((row) => row["id"] as ObjectId);
     },
     onChanged: (listener) =>
-      engine.onCommit((batch) => {
+      events.on("committed", (batch) => {
         for (const touched of batch.touched)
           if (touched.dataset === ACCOUNT_VALUES_DATASET) listener(touched.recordId as ObjectId);
       }),

@@ -236,7 +236,7 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   const later = createDelays<SpaceId>(RECHECK_MS, (spaceId) => resume(spaceId));
 
-  const unfollow = tech.space.engine.onCommit((batch) => {
+  const unfollow = tech.space.events.on("committed", (batch) => {
     for (const { dataset, recordId } of batch.touched)
       if (dataset === SPACES_RULES.name || dataset === ACL_SECRETS_DATASET) resume(recordId as SpaceId);
   });

@@ -14,8 +14,8 @@ const HINTS_MAX = 4;
 export type PlaceHints = ReturnType<typeof createPlaceHints>;
 
 export function createPlaceHints(deps: { tech: TechSpace; roots: SpaceRoots; secrets: AclSecrets }) {
-  const { engine } = deps.tech.space;
-  const { places } = engine.store;
+  const { engine, store } = deps.tech.space;
+  const { places } = store;
   return {
     /** Somebody says that the space is there. Durable when it resolves. */
     keep: (spaceId: SpaceId, secret: Uint8Array): Promise<void> =>

@@ -44,7 +44,7 @@ export function createReadFrontiers(tech: TechSpace): ReadFrontiers {
       });
     },
     onChanged: (listener) =>
-      tech.space.engine.onCommit((batch) => {
+      tech.space.events.on("committed", (batch) => {
         for (const touched of batch.touched)
           if (touched.dataset === READ_FRONTIERS_DATASET) listener(touched.recordId as ObjectId);
       }),

@@ -53,7 +53,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
   events.on("aclChanged", (space) => {
     if (space.id !== tech.space.id) follow(space);
   });
-  tech.space.engine.onCommit(({ touched }) => {
+  tech.space.events.on("committed", ({ touched }) => {
     for (const { dataset, recordId, before, doc } of touched)
       if (dataset === SPACES_RULES.name && doc) followRow(recordId as SpaceId, before, doc);
   });

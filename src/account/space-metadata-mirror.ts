@@ -17,7 +17,7 @@ export function mirrorMetadata(space: Space, tech: TechSpace, onError: (error: u
       if (value !== (row[field] ?? "")) await tech.setSpaceRow(space.id, { [field]: value }).catch(onError);
     }
   };
-  space.engine.onCommit((batch) => {
+  space.events.on("committed", (batch) => {
     if (batch.touched.some((touched) => touched.dataset === SPACE_INDEX_DATASET)) mirror().catch(onError);
   });
 }

@@ -115,7 +115,7 @@ export function createSpaceRegistry(deps: SpaceRegistryDeps) {
 
   /** Spaces known to be active. Every request asks for this, and it hardly ever changes. */
   const active = new Set<string>();
-  tech.space.engine.onCommit(({ touched }) => {
+  tech.space.events.on("committed", ({ touched }) => {
     if (touched.some(({ dataset }) => dataset === SPACES_RULES.name)) active.clear();
     for (const { dataset, recordId } of touched) {
       if (dataset !== SPACES_RULES.name && dataset !== SPACE_ROOTS_DATASET) continue;

@@ -96,10 +96,10 @@ describe("membership", () => {
       expect(told).toEqual([proposed.id]);
       // The process that appended the record may still learn that it counts; another run cannot.
       await owner.space.aclService.forgetUnnotifiedInVain();
-      expect(owner.space.engine.store.unnotified.all()).toHaveLength(1);
+      expect(owner.space.store.unnotified.all()).toHaveLength(1);
       await owner.reopen();
       await owner.space.aclService.forgetUnnotifiedInVain();
-      expect(owner.space.engine.store.unnotified.all()).toEqual([]);
+      expect(owner.space.store.unnotified.all()).toEqual([]);
     }));
 
   test("[CHANGE-5] content that came before its key waits, and opens in the same moment as the key comes", () =>
@@ -113,7 +113,7 @@ describe("membership", () => {
       await add(owner, account);
       await member.space.aclService.take(owner.chain());
       expect(await member.values()).toEqual({ a: "sealed" });
-      expect(member.space.engine.store.parked.usage().count).toBe(0);
+      expect(member.space.store.parked.usage().count).toBe(0);
     }));
 
   test("[ACL-14] who is removed opens nothing written since, keeps what it had, and what it writes on counts nowhere", () =>

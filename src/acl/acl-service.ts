@@ -38,6 +38,8 @@ interface AclServiceDeps {
   keys: SpaceKeyRing;
   engine: ChangeEngine;
   clock: Clock;
+  /** Called when the ACL has changed and that is durable. It must not throw. */
+  changed(): void;
 }
 
 /** Builds the record by which the author of a proposal gives effect to it, unless it is superseded. */
@@ -54,7 +56,6 @@ export type AclService = ReturnType<typeof createAclService>;
 
 export function createAclService(deps: AclServiceDeps) {
   const { acl, keys, engine, store, account } = deps;
-  const listeners = new Set<() => void>();
   const book = createPendingBook({
     header: deps.header,
     accountKey: account.signer.publicKey,
@@ -89,7 +90,7 @@ export function createAclService(deps: AclServiceDeps) {
     return { result, ...(consequences ? { consequences } : {}) };
   };
 
-  /** Runs in one transaction and notifies the listeners once it is durable. */
+  /** Runs in one transaction, and notifies others once it is durable. */
   const move = async <T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> => {
     let moved = false;
     const result = await engine.moveAcl((scope) => {
@@ -97,11 +98,16 @@ export function createAclService(deps: AclServiceDeps) {
       moved = done.consequences !== undefined;
       return done;
     });
-    if (moved) for (const listener of listeners) listener();
+    if (moved) deps.changed();
     return result;
   };
 
-  const { put: putUnnotified, ...unnotified } = createUnnotified({ accountKey: account.signer.publicKey, acl, engine });
+  const { put: putUnnotified, ...unnotified } = createUnnotified({
+    accountKey: account.signer.publicKey,
+    acl,
+    engine,
+    table: store.unnotified,
+  });
 
   /** Takes in one record of this account. */
   const append = (made: AclMade, scope: WriteScope): AclConsequences | undefined => {
@@ -179,11 +185,5 @@ export function createAclService(deps: AclServiceDeps) {
 
     ...pending,
     ...unnotified,
-
-    /** Calls the listener after the ACL has changed. Returns a function that stops it. */
-    onChanged(listener: () => void): () => void {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
   };
 }

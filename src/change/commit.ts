@@ -23,13 +23,14 @@ interface CommitsDeps {
   reactions: Reactions;
   unblocked: Unblocked;
   writer: LocalWriter;
+  /** Called after each commit that brought something, once its writers were answered. */
+  committed(batch: CommitBatch): void;
   onFailure?: ((error: unknown) => void) | undefined;
 }
 
 /** The queue that everything written in a space goes through, and what each of its commits does. */
 export function createCommits(deps: CommitsDeps) {
   const { store, objects, log, batch, projection, verdicts, deletions, reactions, onFailure } = deps;
-  const listeners = new Set<(batch: CommitBatch) => void>();
   const queue: CommitQueue = createCommitQueue(store.db, {
     began,
     commit,
@@ -66,8 +67,7 @@ export function createCommits(deps: CommitsDeps) {
     deletions.tearDownSoon(queue, erasure.due, onFailure);
     if (done.touched.some(({ wasLive, doc }) => wasLive && doc === null)) erasure.due();
     const isUpToDate = refolding.go(); // what is left of them
-    if (done.touched.length > 0 || done.objects.size > 0 || isUpToDate)
-      for (const listener of listeners) listener(done);
+    if (done.touched.length > 0 || done.objects.size > 0 || isUpToDate) deps.committed(done);
   }
 
   /** What is noted beside the log brings nothing that would follow from it. */
@@ -96,10 +96,5 @@ export function createCommits(deps: CommitsDeps) {
     erasure,
     /** Resolves when rows show all that is in the log. */
     refolded: refolding.done,
-    /** Called after each commit, once its writers were answered. Answers how to stop. */
-    onCommit(listener: (batch: CommitBatch) => void): () => void {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
   };
 }

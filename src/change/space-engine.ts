@@ -11,11 +11,10 @@ import { createBodyOpener } from "./codec/body-opener.ts";
 import { encodeDerivedRoot } from "./codec/change-codec.ts";
 import type { ChangeEnvelope } from "./codec/dataset-rules.ts";
 import type { AclConsequences, AclView, KeyRing, OnRepair, RulesRegistry } from "./codec/ports.ts";
-import { writerName } from "./codec/version.ts";
 import { createCommits } from "./commit.ts";
 import type { ReplayInput } from "./fold/change-parts.ts";
 import { createVerdicts } from "./fold/change-verdicts.ts";
-import { createOpenBatch } from "./fold/commit-batch.ts";
+import { type CommitBatch, createOpenBatch } from "./fold/commit-batch.ts";
 import { createObjectDeletions } from "./fold/object-deletions.ts";
 import { createProjection } from "./fold/projection.ts";
 import { createRecordReader } from "./fold/record-reader.ts";
@@ -23,7 +22,7 @@ import { createRowRepair } from "./fold/row-repair.ts";
 import { createTimeSeen } from "./fold/time-seen.ts";
 import { createChangeLog } from "./graph/change-log.ts";
 import { createDamagedChanges } from "./graph/damaged-changes.ts";
-import { namedChange } from "./graph/named-change.ts";
+import { createChangeNames } from "./graph/named-change.ts";
 import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
 import { createUnblocked } from "./graph/unblocked.ts";
 import type { ChangeChecker } from "./intake/change-checker.ts";
@@ -64,6 +63,8 @@ export interface ChangeEngineDeps {
   foldSliceMs?: number;
   /** Verifies large batches of changes on another thread. Without it all are verified where they are written. */
   checker?: ChangeChecker | undefined;
+  /** Called after each commit that brought something, once its writers were answered. It must not throw. */
+  committed(batch: CommitBatch): void;
   /** Called with a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
   /** Told of what the disk changed, and what became of it. */
@@ -153,7 +154,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     setLocal: (of, name, id, fields) => projection.setLocal(of, name, id, fields, localVersion()),
   });
   const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, unblocked, writer };
-  const { queue, erasure, onCommit, refolded } = createCommits({ ...committing, onFailure });
+  const { queue, erasure, refolded } = createCommits({ ...committing, committed: deps.committed, onFailure });
   const intake = createChangeIntake({ queue, ingest, unblocked, checker: deps.checker, onFailure });
   const { check, ...mending } = createChecks({
     ...judged,
@@ -173,7 +174,6 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
   return {
     spaceId,
-    store,
     objects,
     opener,
     /** The bytes of a stored change for others; undefined, and set aside, when the disk changed them. */
@@ -268,9 +268,11 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
       cidFromDigest(encodeDerivedRoot({ space: digestOfCid(spaceId)!, type, derivation }).id) as ObjectId,
     record: records.record,
     records: records.records,
+    recordTexts: records.recordTexts,
     recordsWithLocal: records.recordsWithLocal,
     recordState: records.recordState,
     collectionIdOf: records.collectionIdOf,
+    lastPosition: records.lastPosition,
     /** A stored change as the fold takes it, for folding what is not the present state. */
     replay(
       stored: StoredChange,
@@ -282,29 +284,28 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     /** Another device was found to use this one's writer: continue under a fresh one. */
     mintWriter: () => queue.enqueue(() => writer.mintWriter()),
     writerId: () => writer.writerId(),
-
-    /** Which writer's which change a version text of an object stands for. Writers are named by a short hash. */
-    originOf(objectId: string, version: string): { writer: string; seq: number } | undefined {
-      const found = object(objectId);
-      const change = found && namedChange(changes, found.no, version);
-      const writtenBy = change && changes.writerByNo(change.writer);
-      return writtenBy && { writer: writerName(writtenBy.author, writtenBy.id), seq: change.seq };
+    /** The local number of its chain, once it has written. */
+    writerNo(): number | undefined {
+      const id = writer.writerId();
+      return id && changes.writer(signer.publicKey, id)?.no;
     },
+
+    ...createChangeNames(changes, object),
 
     /** One reaction a dataset. */
     reactTo: reactions.add,
 
-    onCommit,
     /** A single value that a room keeps beside the space, under a name of its own. `WriteTx` puts and drops it. */
     note: store.meta,
+    /** Whether a write is being run, so that what is read may yet be taken back. */
+    isWriting: () => store.db.inTransaction,
     idle: () => queue.idle(),
     /** Whether it is closed, or about to be: whoever works with it over several turns has to stop. */
     closing: () => queue.closing(),
+    /** What was enqueued is done before. The store stays open. */
     async close(): Promise<void> {
       await queue.close();
       erasure.stop();
-      await store.idle();
-      store.close();
     },
   };
 

@@ -193,6 +193,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     open(space) {
       const own = createFileContents({
         space,
+        tables: space.store,
         contents,
         onWork: () => {
           for (const listener of workListeners) listener(space.id);

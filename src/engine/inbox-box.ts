@@ -1,9 +1,8 @@
-import type { ChangeEngine } from "../change/space-engine.ts";
+import type { Space } from "../space/space.ts";
 import type { InboxBox } from "../sync/inbox/inbox-messages.ts";
 
 /** Keeps inbox messages in the database of the account's own space. */
-export function inboxBoxOf(engine: ChangeEngine): InboxBox {
-  const { inbox } = engine.store;
+export function inboxBoxOf({ engine, store: { inbox } }: Space): InboxBox {
   return {
     outgoing: inbox.outgoing,
     put: (message) => engine.write(() => inbox.put(message)),

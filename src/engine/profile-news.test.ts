@@ -18,13 +18,15 @@ test("[SYNC-14] what is told while a new one is being written down settles nothi
         putNote: (name: string, value: Uint8Array) => void notes.set(name, value),
         dropNote: (name: string) => void notes.delete(name),
       }),
-    onCommit(listener: (batch: unknown) => void) {
+  };
+  const events = {
+    on(_name: "committed", listener: (batch: unknown) => void) {
       commit = listener;
       return () => {};
     },
   };
   const tech = {
-    space: { engine },
+    space: { engine, events },
     async setProfile(next: Profile) {
       // The space's row is written to at this moment, which has its members told again.
       commit({ touched: [{ dataset: SPACES_RULES.name, recordId: "space" }] });

@@ -24,7 +24,7 @@ export function createProfileNews(deps: {
   log: Log;
 }) {
   const { tech, spaces, log } = deps;
-  const { engine } = tech.space;
+  const { engine, events } = tech.space;
   const stored = engine.note(UNNOTIFIED);
   const unnotified = new Set<SpaceId>(stored ? (JSON.parse(Buffer.from(stored).toString()) as SpaceId[]) : []);
   /** Counts the changes of the profile, so that a space to which an older profile was sent is not marked as notified. */
@@ -84,7 +84,7 @@ export function createProfileNews(deps: {
       });
   };
 
-  const unfollow = engine.onCommit(({ touched }) => {
+  const unfollow = events.on("committed", ({ touched }) => {
     const moved = touched.some(
       ({ dataset, recordId }) => dataset === SPACES_RULES.name && unnotified.has(recordId as SpaceId),
     );

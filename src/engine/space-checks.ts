@@ -82,24 +82,24 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     await checkTypes(space);
     mendRecords(space);
     // What is set right below is found by indexes, and changes their entries.
-    const left = await checkTables(space, space.engine.store.tables());
+    const left = await checkTables(space, space.store.tables());
     await checkRows(space);
     for (const table of await checkTables(space, left))
-      repairs.note(space.id, "space.database", { table, path: space.engine.store.path });
+      repairs.note(space.id, "space.database", { table, path: space.store.path });
     await checkCounts(space);
   };
 
   /** Finds values of another type than their columns. */
-  const checkTypes = async ({ engine }: Space): Promise<void> => {
-    const { path, mistypedTables } = engine.store;
+  const checkTypes = async ({ engine, store }: Space): Promise<void> => {
+    const { path, mistypedTables } = store;
     if (isStopped() || engine.closing()) return;
     const [found] = await readers.run(path, { kind: "search", statements: [mistypedTables()] });
     if (found!.length > 0 && !engine.closing()) await engine.mendTypes();
   };
 
   /** Finds rows that point to nothing, sums that are wrong, and copies that differ. */
-  const checkPointers = async ({ engine }: Space): Promise<void> => {
-    const { path, derived, keptDifferences } = engine.store;
+  const checkPointers = async ({ engine, store }: Space): Promise<void> => {
+    const { path, derived, keptDifferences } = store;
     if (isStopped() || engine.closing()) return;
     const found = await readers.run(path, { kind: "search", statements: derived.searches });
     if (derived.isFound(found) && !engine.closing()) await engine.mendFound(found);
@@ -108,20 +108,19 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
   };
 
   /** Repairs damaged ACL records from the log that is held in memory. */
-  const mendRecords = ({ id, acl, engine }: Space): void => {
+  const mendRecords = ({ id, acl, store }: Space): void => {
     const held = acl.records();
-    for (const stored of engine.store.aclRecords()) {
+    for (const stored of store.aclRecords()) {
       const record = held[stored.pos];
       if (!record || (equalBytes(stored.id, record.id) && equalBytes(sha256(stored.bytes), record.id))) continue;
-      engine.store.mendAclRecord(stored.pos, record.id, record.bytes);
+      store.mendAclRecord(stored.pos, record.id, record.bytes);
       repairs.note(id, "acl.record", { position: stored.pos });
     }
   };
 
   /** Checks changes and what follows from them, a slice at a time. */
   const checkRows = async (space: Space): Promise<void> => {
-    const { engine } = space;
-    const { store } = engine;
+    const { engine, store } = space;
     let notedMs = performance.now();
     let place: CheckCursor | undefined = placeIn(store.meta(PLACE_KEY));
     while (place && !isStopped() && !engine.closing()) {
@@ -131,16 +130,16 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
       if (place?.part === POINTERS_BEFORE && place.part !== part) await checkPointers(space);
       if (place && begun - notedMs > NOTE_MS) {
         notedMs = begun;
-        await note(engine, place);
+        await note(space, place);
       }
       await rest(Math.max(LEAST_REST_MS, (performance.now() - begun) * REST_TIMES));
     }
-    if (!engine.closing()) await note(engine, place);
+    if (!engine.closing()) await note(space, place);
   };
 
-  const note = (engine: Space["engine"], place: CheckCursor | undefined): Promise<void> =>
+  const note = ({ engine, store }: Space, place: CheckCursor | undefined): Promise<void> =>
     engine.background(() =>
-      place ? engine.store.putMeta(PLACE_KEY, Buffer.from(JSON.stringify(place))) : engine.store.dropMeta(PLACE_KEY),
+      place ? store.putMeta(PLACE_KEY, Buffer.from(JSON.stringify(place))) : store.dropMeta(PLACE_KEY),
     );
 
   /** Checks SQLite's own structure of tables. Answers those that are to be looked at again once their rows are right. */
@@ -153,8 +152,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     return again;
   };
 
-  const checkTable = async ({ id, engine }: Space, table: string): Promise<"again" | undefined> => {
-    const { store } = engine;
+  const checkTable = async ({ id, engine, store }: Space, table: string): Promise<"again" | undefined> => {
     const look = () => readers.run(store.path, { kind: "tableCheck", table });
     const faults = await look();
     if (faults.length === 0 || engine.closing()) return undefined;
@@ -169,8 +167,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
     return undefined;
   };
 
-  const checkCounts = async ({ id, engine }: Space): Promise<void> => {
-    const { store } = engine;
+  const checkCounts = async ({ id, engine, store }: Space): Promise<void> => {
     if (isStopped() || engine.closing()) return;
     const { collections, indexes } = await readers.run(store.path, { kind: "countCheck" });
     if (collections.length + indexes.length === 0 || engine.closing()) return;

@@ -88,7 +88,7 @@ export function createSpaceServices(deps: {
   log: Log;
 }): SpaceServices {
   const { space, schema, account, clock } = deps;
-  const { engine } = space;
+  const { engine, events, store } = space;
   const requireWriter = () => {
     const role = space.role();
     if (role !== "owner" && role !== "admin" && role !== "writer")
@@ -109,8 +109,11 @@ export function createSpaceServices(deps: {
   const { secrets, changeAcl, announce, refuse, profile, frontiers } = deps;
   const roster = createMemberService({ space, account, secrets, changeAcl, announce, refuse, profile });
   const members = parts.adopt(roster, closePart);
-  const history = parts.adopt(createHistory({ engine, requireReader, memory: deps.historyMemory }), closePart);
-  const unread = parts.adopt(createUnread({ engine, accountId: account.id, frontiers, onBackgroundError }), closePart);
+  const history = parts.adopt(createHistory({ engine, store, requireReader, memory: deps.historyMemory }), closePart);
+  const unread = parts.adopt(
+    createUnread({ engine, history, accountId: account.id, frontiers, onBackgroundError }),
+    closePart,
+  );
   const records = createRecordService({
     engine,
     schema,
@@ -142,15 +145,21 @@ export function createSpaceServices(deps: {
   const files = createFileService({ space, contents, own: fileContents, requireWriter });
   const { attachType } = objects;
   const editor = parts.adopt(
-    createEditorService({ engine, requireWriter, attachType, random: Math.random }),
+    createEditorService({ engine, events, requireWriter, attachType, random: Math.random }),
     closePart,
   );
   const { startLongWork, readers, log } = deps;
   const { declaredKind } = schema;
-  const live = parts.adopt(createLiveQueries({ engine, readers, log, declaredKind }), closePart);
-  const builder = createIndexBuilder({ engine, readers, startLongWork, log: log.child({ spaceId: space.id }) });
+  const live = parts.adopt(createLiveQueries({ engine, events, tables: store, readers, log, declaredKind }), closePart);
+  const builder = createIndexBuilder({
+    engine,
+    tables: store,
+    readers,
+    startLongWork,
+    log: log.child({ spaceId: space.id }),
+  });
   const indexes = parts.adopt(builder, closePart);
-  const advisor = createIndexAdvisor({ engine, builder: indexes, clock, isDeclared: schema.isDeclared });
+  const advisor = createIndexAdvisor({ tables: store, builder: indexes, clock, isDeclared: schema.isDeclared });
   indexes.resume();
   return {
     space,
@@ -161,14 +170,15 @@ export function createSpaceServices(deps: {
       requireWriter,
       createRow: objects.writeNew,
       fillRow: objects.fillDerived,
+      linksTo: store.schema.linksTo,
     }),
     properties: createPropertyService({ engine, schema, requireWriter }),
     datasets: createDatasetService({ engine, schema, requireWriter }),
     objects,
     chat: createChatService({ engine, accountId: account.id, unread, requireWriter, attachType }),
     records,
-    queries: createRecordQueries({ engine, schema, readers, log, advisor }),
-    aggregates: createRecordAggregates({ engine, schema, readers, log, advisor }),
+    queries: createRecordQueries({ engine, tables: store, schema, readers, log, advisor }),
+    aggregates: createRecordAggregates({ tables: store, schema, readers, log, advisor }),
     bundles,
     editor,
     upserts: createUpsertService({ engine, records, accountId: account.id, clock, requireWriter }),

@@ -3,7 +3,7 @@ import type { TechSpace } from "../account/tech-space.ts";
 import type { Clock } from "../base/clock.ts";
 import { versionOf } from "../change/codec/version.ts";
 import type { Effect } from "../change/fold/apply-op.ts";
-import type { CommitBatch, TouchedRecord } from "../change/fold/commit-batch.ts";
+import type { TouchedRecord } from "../change/fold/commit-batch.ts";
 import type { ChangeEngine } from "../change/space-engine.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { svcError } from "../protocol/errors.ts";
@@ -12,6 +12,7 @@ import { parseFilter } from "../query/filter/filter-parse.ts";
 import type { ReaderPool } from "../query/readers/reader-pool.ts";
 import { runQuery } from "../query/run/run-query.ts";
 import { parseSort } from "../query/value/sort.ts";
+import { createOneSpaceEvents } from "../space/one-space-events.ts";
 import type { AccountStore } from "../store/account-store.ts";
 import { ROW_LIVE, ROW_TOMBSTONE } from "../store/row-types.ts";
 import { openSpaceStore } from "../store/space-store.ts";
@@ -29,7 +30,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
   const listing = openSpaceStore(":memory:");
   const { rows } = listing;
   const collectionId = rows.collectionId(tech.index.no, listing.datasetNo(SPACES_RULES.name));
-  const listeners = new Set<(batch: CommitBatch) => void>();
+  const events = createOneSpaceEvents();
 
   /**
    * The row that only this device has and shows, unless the account has one by now. No change made it, so it counts as older than
@@ -64,8 +65,7 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
   };
 
   const notify = (touched: TouchedRecord[]): void => {
-    if (touched.length === 0) return;
-    for (const listener of [...listeners]) listener({ touched, objects: new Set(), localChanges: 0 });
+    if (touched.length > 0) events.emit("committed", { touched, objects: new Set(), localChanges: 0 });
   };
 
   const touchedRow = (spaceId: string, doc: string | null, of?: TouchedRecord): TouchedRecord[] => {
@@ -92,15 +92,14 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     ];
   };
 
-  const sharedCollection = shared.collectionIdOf(tech.index, SPACES_RULES.name);
-  const first = sharedCollection === undefined ? [] : shared.store.rows.docs(sharedCollection);
-  for (const doc of first) show((JSON.parse(doc) as { id: string }).id, doc);
+  for (const doc of shared.recordTexts(tech.index, SPACES_RULES.name))
+    show((JSON.parse(doc) as { id: string }).id, doc);
   for (const text of store.pendingSpaces()) {
     const { id } = JSON.parse(text) as { id: string };
     if (!rows.get(collectionId, id)) show(id, pendingRow(id));
   }
 
-  const stopShared = shared.onCommit(({ touched }) => {
+  const stopShared = tech.space.events.on("committed", ({ touched }) => {
     const of = touched.filter(({ dataset }) => dataset === SPACES_RULES.name);
     notify(of.flatMap((one) => touchedRow(one.recordId, one.doc ?? pendingRow(one.recordId), one)));
   });
@@ -109,15 +108,11 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     notify(row ? [] : touchedRow(spaceId, pendingRow(spaceId)));
   });
 
-  const engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf" | "onCommit"> = {
-    store: listing,
+  const engine: Pick<ChangeEngine, "object" | "collectionIdOf" | "isWriting"> = {
     object: (id) => shared.object(id),
     collectionIdOf: (object, dataset) =>
       object.no === tech.index.no && dataset === SPACES_RULES.name ? collectionId : undefined,
-    onCommit(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    isWriting: () => listing.db.inTransaction,
   };
 
   /**
@@ -135,6 +130,8 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
 
   return {
     engine,
+    events,
+    tables: listing,
     readers,
     close(): void {
       stopShared();

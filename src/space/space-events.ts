@@ -1,12 +1,13 @@
+import { createEvents, type Events } from "../base/events.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { CommitBatch } from "../change/fold/commit-batch.ts";
 import type { Space } from "./space.ts";
 
 /** What happens to the account's spaces, by name; the arguments that listeners get. */
 interface SpaceEventMap {
-  /** After a commit, once its writers were answered. Also for the account's own space. */
+  /** After a commit in an open space, the account's own among them, once its writers were answered. */
   committed: [space: Space, batch: CommitBatch];
-  /** The ACL has moved: members, rights or keys may have changed. Also for the account's own space. */
+  /** The ACL of an open space has moved, also that of the account's own. */
   aclChanged: [space: Space];
   /** Opened. Whatever is built on a space is built by listeners of this event. */
   opened: [space: Space];
@@ -21,41 +22,33 @@ interface SpaceEventMap {
   ended: [spaceId: SpaceId];
 }
 
-type Listeners = { [K in keyof SpaceEventMap]: Set<(...args: SpaceEventMap[K]) => void> };
+/** Before a space closes, while it is open. */
+type ClosingListener = (space: Space) => void | Promise<void>;
 
 /**
- * The one place where others are notified of what happens to spaces. Listeners must not throw; they are called in the order
- * in which they were added.
+ * The one place where others are notified of what happens to any space. Who is concerned with one space alone listens to that
+ * (`space.events`), so that its commits call nobody else.
  */
-export interface SpaceEvents {
-  /** Answers how to stop. */
-  on<K extends keyof SpaceEventMap>(name: K, listener: (...args: SpaceEventMap[K]) => void): () => void;
-  emit<K extends keyof SpaceEventMap>(name: K, ...args: SpaceEventMap[K]): void;
+export interface SpaceEvents extends Events<SpaceEventMap> {
+  /**
+   * Notifies of commits and moves of the ACL in a space from now on. Called as soon as it is open, so that those who listen to
+   * every space hear before those who listen to this one.
+   */
+  follow(space: Space): void;
   /** Called before a space closes, while it is open; it closes once all have resolved. Answers how to stop. */
-  onClosing(listener: (space: Space) => void | Promise<void>): () => void;
+  onClosing(listener: ClosingListener): () => void;
   /** Resolves when everything that is built on a space has let go of it, last built first. */
   closing(space: Space): Promise<void>;
 }
 
 export function createSpaceEvents(): SpaceEvents {
-  const listenersByName: Listeners = {
-    committed: new Set(),
-    aclChanged: new Set(),
-    opened: new Set(),
-    closed: new Set(),
-    known: new Set(),
-    over: new Set(),
-    ending: new Set(),
-    ended: new Set(),
-  };
-  const closingListeners = new Set<(space: Space) => void | Promise<void>>();
+  const events = createEvents<SpaceEventMap>();
+  const closingListeners = new Set<ClosingListener>();
   return {
-    on(name, listener) {
-      listenersByName[name].add(listener);
-      return () => void listenersByName[name].delete(listener);
-    },
-    emit(name, ...args) {
-      for (const listener of [...listenersByName[name]]) listener(...args);
+    ...events,
+    follow(space) {
+      space.events.on("committed", (batch) => events.emit("committed", space, batch));
+      space.events.on("aclChanged", () => events.emit("aclChanged", space));
     },
     onClosing(listener) {
       closingListeners.add(listener);

@@ -21,6 +21,7 @@ import { MistypedValueError } from "../store/column-types.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
 import type { WalCopying } from "../store/wal-keeper.ts";
 import { makeGenesis, type SpaceGenesis } from "./genesis.ts";
+import { createOneSpaceEvents, type OneSpaceEvents } from "./one-space-events.ts";
 import { oneToOneGenesis } from "./one-to-one.ts";
 import type { Replica } from "./port/replica.ts";
 import { openReplica } from "./replica/open-replica.ts";
@@ -35,6 +36,8 @@ export interface Space extends ReplicaSource {
   readonly header: SpaceHeader;
   /** The header as it was signed; the space's id is its CID. */
   readonly headerBytes: Uint8Array;
+  /** Where others listen to what happens in it. */
+  readonly events: OneSpaceEvents;
   /** The space as sync sees it. */
   readonly replica: Replica;
   close(): Promise<void>;
@@ -179,6 +182,7 @@ function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, 
   if (header.kind === "onetoone") checkOneToOne(store.path, acl, header.pair, account);
   const keys = createKeyRing(spaceId, header, acl, store, account);
   const registry = deps.registry(store);
+  const events = createOneSpaceEvents();
   const engine = createChangeEngine({
     spaceId,
     store,
@@ -192,6 +196,7 @@ function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, 
     ...(deps.checkpointEveryOps ? { checkpointEveryOps: deps.checkpointEveryOps } : {}),
     ...(deps.foldSliceMs === undefined ? {} : { foldSliceMs: deps.foldSliceMs }),
     ...(deps.quota ? { quota: deps.quota } : {}),
+    committed: (batch) => events.emit("committed", batch),
     onFailure(error) {
       acl.reload();
       keys.refresh();
@@ -203,9 +208,20 @@ function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, 
   const parts: ReplicaSource = {
     id: spaceId,
     acl,
-    aclService: createAclService({ spaceId, header, account, store, acl, keys, engine, clock }),
+    aclService: createAclService({
+      spaceId,
+      header,
+      account,
+      store,
+      acl,
+      keys,
+      engine,
+      clock,
+      changed: () => events.emit("aclChanged"),
+    }),
     keys,
     engine,
+    store,
     accountKey: account.signer.publicKey,
     signer: account.signer,
     role: () => acl.permission(account.signer.publicKey),
@@ -215,8 +231,13 @@ function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, 
     registry,
     header,
     headerBytes: store.meta(HEADER_KEY)!,
+    events,
     replica: openReplica(parts),
-    close: () => engine.close(),
+    async close() {
+      await engine.close();
+      await store.idle();
+      store.close();
+    },
   };
 }
 

@@ -153,11 +153,12 @@ export function createFileTable(db: Database) {
     `UPDATE file_contents SET orphan_ms = 0
      WHERE orphan_ms > 0 AND EXISTS(SELECT 1 FROM file_refs r WHERE r.root = file_contents.root)`,
   );
-  const liveRows = db.query<{ live: number | null }, [number]>(
-    "SELECT sum(c.live) AS live FROM collections c JOIN objects o ON o.no = c.objectNo WHERE c.datasetNo = ? AND o.deleted = 0",
+  const COLLECTIONS = "datasets d JOIN collections c ON c.datasetNo = d.no JOIN objects o ON o.no = c.objectNo";
+  const liveRows = db.query<{ live: number | null }, [string]>(
+    `SELECT sum(c.live) AS live FROM ${COLLECTIONS} WHERE d.name = ? AND o.deleted = 0`,
   );
-  const collections = db.query<{ collectionId: number }, [number]>(
-    "SELECT c.no AS collectionId FROM collections c JOIN objects o ON o.no = c.objectNo WHERE c.datasetNo = ? AND o.deleted = 0",
+  const holders = db.query<{ objectNo: number }, [string]>(
+    `SELECT c.objectNo FROM ${COLLECTIONS} WHERE d.name = ? AND o.deleted = 0`,
   );
   const clearRefs = db.query<null, []>("DELETE FROM file_refs");
   const isWaiting = db.query<{ one: number }, []>(
@@ -239,12 +240,10 @@ export function createFileTable(db: Database) {
       age.run(Math.round(ms)); // the column holds whole numbers
     },
 
-    /** Whether the refs differ from the rows that they follow. */
-    isOutOfStep(dataset: number | undefined): boolean {
-      const live = dataset === undefined ? 0 : (liveRows.get(dataset)?.live ?? 0);
-      return live !== (total.get()?.count ?? 0);
-    },
-    collections: (dataset: number) => collections.all(dataset).map(({ collectionId }) => collectionId),
+    /** Whether the refs differ from the rows of the dataset that they follow. */
+    isOutOfStep: (dataset: string): boolean => (liveRows.get(dataset)?.live ?? 0) !== (total.get()?.count ?? 0),
+    /** The objects that have, or had, rows of the dataset. */
+    holders: (dataset: string): number[] => holders.all(dataset).map(({ objectNo }) => objectNo),
     clearRefs: () => void clearRefs.run(),
     /** Whether something of the space cannot be read yet, so that what looks unreferenced may not be. */
     isWaiting: (): boolean => isWaiting.get() !== null,

@@ -119,7 +119,7 @@ await measure("page of one trace", () => history.list(objectId, { traceId: "trac
 await measure("page of an author (a seventh of all)", () => history.list(objectId, { author: other.author }));
 await measure("page of a dataset with one change", () => history.list(objectId, { dataset: "objects" }));
 await measure("graph read, then a record view", (turn) => {
-  if (turn === 0) history = createHistory({ engine: device.engine });
+  if (turn === 0) history = createHistory({ engine: device.engine, store: device.engine.store });
   return history.recordView(objectId, middle(turn), "items", "r7");
 });
 await measure("page of 50, coalesced", () => history.list(objectId, { coalesce: true }));

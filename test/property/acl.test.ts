@@ -215,7 +215,7 @@ async function runDevices(seed: number): Promise<void> {
     const members = all.filter((device) => device.space.role() !== "none");
     for (const device of members) {
       expect([device.name, await device.rows()]).toEqual([device.name, await all[0]!.rows()]);
-      expect([device.name, device.space.engine.store.parked.usage().count]).toEqual([device.name, 0]);
+      expect([device.name, device.space.store.parked.usage().count]).toEqual([device.name, 0]);
     }
     for (const device of owners) {
       await keepSnapshot(device);

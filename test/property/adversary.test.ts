@@ -41,7 +41,7 @@ const WORK_A_LATE_RECORD = 100;
 
 const objectOf = ({ space }: Device) => space.engine.object(space.engine.derivedId(TYPE, ""))!;
 const bytesOnDisk = ({ space }: Device): number => {
-  const { db } = space.engine.store;
+  const { db } = space.store;
   const pages = db.query<{ page_count: number }, []>("PRAGMA page_count").get()!.page_count;
   return pages * db.query<{ page_size: number }, []>("PRAGMA page_size").get()!.page_size;
 };

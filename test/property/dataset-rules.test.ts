@@ -18,7 +18,7 @@ import { scratchDir } from "../support/scratch.ts";
 import { useSeededRandomness } from "../support/seeded-randomness.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
 import { DATASET_SAMPLES, type DatasetSample } from "../support/worlds/dataset-samples.ts";
-import { createOpenSeed, deliver, openEngine } from "../support/worlds/open-engine.ts";
+import { createOpenSeed, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
 
 const ROUNDS = rounds(3);
 const STEPS = 40;
@@ -33,7 +33,7 @@ const RULES = new Map(
 );
 
 interface Replica {
-  readonly engine: ChangeEngine;
+  readonly engine: OpenEngine;
   readonly author: string;
 }
 

@@ -4,7 +4,7 @@
  */
 import { describe, expect } from "bun:test";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
-import type { ChangeEngine, WriteTx } from "../../src/change/space-engine.ts";
+import type { WriteTx } from "../../src/change/space-engine.ts";
 import { CONTINUATION } from "../../src/domain/editor/block.ts";
 import { foldLineEnds } from "../../src/domain/editor/block-split.ts";
 import { EDITOR_DATASET, EDITOR_RULES } from "../../src/domain/editor/editor-rules.ts";
@@ -16,14 +16,14 @@ import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
-import { createOpenSeed, deliver, openEngine } from "../support/worlds/open-engine.ts";
+import { createOpenSeed, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
 const DOCUMENTS = rounds(12);
 const firstSeed = runSeed("documents");
 
 interface Replica {
-  engine: ChangeEngine;
+  engine: OpenEngine;
   editor: EditorService;
   /** Blocks that this replica made, and those it deleted. */
   made: Set<string>;
@@ -67,8 +67,14 @@ const blockRecords = ({ engine }: Pick<Replica, "engine">, objectId: string) => 
 const liveBlocks = (replica: Pick<Replica, "engine">, objectId: string): Set<string> =>
   new Set(blockRecords(replica, objectId).map(({ id }) => id));
 
-const openEditor = (engine: ChangeEngine, rng: Rng): EditorService =>
-  createEditorService({ engine, requireWriter: () => {}, attachType: () => {}, random: () => rng.next() });
+const openEditor = (engine: OpenEngine, rng: Rng): EditorService =>
+  createEditorService({
+    engine,
+    events: engine.events,
+    requireWriter: () => {},
+    attachType: () => {},
+    random: () => rng.next(),
+  });
 
 const newDocument = (tx: WriteTx): string => {
   const object = tx.createObject();

@@ -179,7 +179,7 @@ describe("of an object with thousands of changes of one record", () => {
     const [early, late] = [versions[10]!, versions[COUNT - 10]!];
     const { history } = one;
     // One that has read nothing yet.
-    const cold = createHistory({ engine: one.engine });
+    const cold = createHistory({ engine: one.engine, store: one.engine.store });
     const reads = {
       "the object's graph": () => cold.recordView(objectId, early, "items", "other"),
       list: () => history.list(objectId, { limit: 200 }),
@@ -216,7 +216,7 @@ describe("of an object with thousands of changes of one record", () => {
       if (what === "a body") await one.ingest(comesLate.map(stubOf));
       const known = await one.history.recordView(objectId, newest, "items", "one");
       // One that has kept nothing of the view.
-      const cold = createHistory({ engine: one.engine });
+      const cold = createHistory({ engine: one.engine, store: one.engine.store });
       const { history } = one.engine.store;
       const touchesAfter = history.touchesAfter.bind(history);
       let isLate = false;

@@ -4,7 +4,6 @@
  */
 import { afterEach, expect, test } from "bun:test";
 import { silentLog } from "../../src/base/log.ts";
-import type { ChangeEngine } from "../../src/change/space-engine.ts";
 import { createIndexBuilder } from "../../src/domain/record/index-builder.ts";
 import { parseFilter } from "../../src/query/filter/filter-parse.ts";
 import { rowsInKeyOrder } from "../../src/query/plan/key-order.ts";
@@ -36,9 +35,10 @@ const readers = {
   },
 } as unknown as ReaderPool;
 
-const builderOf = (engine: ChangeEngine, rest: () => Promise<void>) =>
+const builderOf = ({ engine, store }: Pick<LiveSpace, "engine" | "store">, rest: () => Promise<void>) =>
   createIndexBuilder({
     engine,
+    tables: store,
     readers,
     log: silentLog,
     startLongWork: () => ({ progress() {}, end() {} }),
@@ -78,7 +78,7 @@ function randomWrite(random: Random, { put, remove, op, setLocal, together }: Li
 }
 
 /** The same query with the indexes there are and with none. */
-function compareOne(random: Random, { engine }: LiveSpace, collectionId: number, context: object): string | undefined {
+function compareOne(random: Random, { store }: LiveSpace, collectionId: number, context: object): string | undefined {
   const raw = random.below(5) ? randomFilter(random, 1) : {};
   const request = {
     filter: parseFilter(raw),
@@ -88,7 +88,7 @@ function compareOne(random: Random, { engine }: LiveSpace, collectionId: number,
     includeTotal: random.below(2) === 0,
     everyRow: random.below(2) === 0,
   };
-  const { db, queryIndexes } = engine.store;
+  const { db, queryIndexes } = store;
   const plain = runQuery(db, rowsOf(collectionId, new Map()), request);
   const indexed = runQuery(db, rowsOf(collectionId, queryIndexes.inUse(collectionId)), request);
   const told = { ...context, raw: JSON.stringify(raw), sort: request.sort, limit: request.limit };
@@ -98,8 +98,8 @@ function compareOne(random: Random, { engine }: LiveSpace, collectionId: number,
 }
 
 /** One entry of its own for each live row, those of elements beside them, and none besides. */
-function expectWhole({ engine }: LiveSpace, collectionId: number): void {
-  const { db, queryIndexes } = engine.store;
+function expectWhole({ store }: LiveSpace, collectionId: number): void {
+  const { db, queryIndexes } = store;
   for (const [path, no] of queryIndexes.inUse(collectionId)) {
     const count = (sql: string) => db.query<{ n: number }, [number, number]>(sql).get(no, collectionId)!.n;
     const own = count("SELECT count(*) AS n FROM query_keys WHERE idx = ?1 AND part = 0 AND ?2 = ?2");
@@ -115,7 +115,7 @@ for (const seed of [2, 31, freshSeed("index-build")])
   test(`[INDEX-1] queries agree with and without an index while writes go on during its making, seed ${seed}`, async () => {
     const random = createRandom(seed);
     space = await openLiveSpace();
-    const { engine, together } = space;
+    const { engine, store, together } = space;
     for (let first = 0; first < RECORDS; first += 50)
       await together(
         Array.from({ length: 50 }, (_, i) => {
@@ -126,7 +126,7 @@ for (const seed of [2, 31, freshSeed("index-build")])
     const collectionId = engine.collectionIdOf(space.object, "things")!;
     const used = new Set<string>();
     let rests = 0;
-    const builder = builderOf(engine, async () => {
+    const builder = builderOf(space, async () => {
       const writes = Array.from({ length: random.below(4) }, () => randomWrite(random, space!));
       if (rests++ === 20) writes.push(engine.rebuildProjection("all"));
       const index = compareOne(random, space!, collectionId, { seed, rests });
@@ -135,7 +135,7 @@ for (const seed of [2, 31, freshSeed("index-build")])
     });
     for (const path of PATHS) builder.build(collectionId, path);
     while (builder.busy()) await Bun.sleep(1);
-    expect([...engine.store.queryIndexes.inUse(collectionId).keys()]).toEqual(PATHS);
+    expect([...store.queryIndexes.inUse(collectionId).keys()]).toEqual(PATHS);
     for (let round = 0; round < 150; round++) {
       if (round % 3 === 0) await randomWrite(random, space);
       const index = compareOne(random, space, collectionId, { seed, round });
@@ -150,19 +150,19 @@ for (const seed of [2, 31, freshSeed("index-build")])
 
 test("[INDEX-3] the indexes of a deleted object's records go with them", async () => {
   space = await openLiveSpace();
-  const { engine, put, deleteObject } = space;
+  const { engine, store, put, deleteObject } = space;
   for (let i = 0; i < 20; i++) await put(`r${i}`, { a: i });
   const collectionId = engine.collectionIdOf(space.object, "things")!;
-  const builder = builderOf(engine, () => Bun.sleep(0));
+  const builder = builderOf(space, () => Bun.sleep(0));
   builder.build(collectionId, "a");
   while (builder.busy()) await Bun.sleep(1);
-  expect(engine.store.queryIndexes.inUse(collectionId).size).toBe(1);
+  expect(store.queryIndexes.inUse(collectionId).size).toBe(1);
   await deleteObject();
   await engine.tearDownDeleted();
-  expect(engine.store.queryIndexes.inUse(collectionId).size).toBe(0);
+  expect(store.queryIndexes.inUse(collectionId).size).toBe(0);
   builder.resume();
   while (builder.busy()) await Bun.sleep(1);
-  const { db } = engine.store;
+  const { db } = store;
   expect([db.query("SELECT * FROM query_keys").all(), db.query("SELECT * FROM query_indexes").all()]).toEqual([[], []]);
   await builder.close();
 });
@@ -177,12 +177,12 @@ test("[INDEX-3] an index that a stop left half made, or half dropped, is finishe
   });
   for (let i = 0; i < 300; i++)
     await replica.services.objects.create({ initialProperties: { svc: { name: `n${i % 50}` } } });
-  const indexes = () => replica.services.engine.store.queryIndexes;
+  const indexes = () => replica.services.store.queryIndexes;
   const names = () =>
-    runQuery(replica.services.engine.store.db, rowsOf(0), { filter: parseFilter({ "svc.name": "n7" }), sort: [] });
+    runQuery(replica.services.store.db, rowsOf(0), { filter: parseFilter({ "svc.name": "n7" }), sort: [] });
   const stopAfter = async (rests: number, begin: (builder: ReturnType<typeof builderOf>) => void) => {
     let left = rests;
-    const builder = builderOf(replica.services.engine, async () => void (left-- === 0 && void builder.close()));
+    const builder = builderOf(replica.services, async () => void (left-- === 0 && void builder.close()));
     begin(builder);
     while (builder.busy()) await Bun.sleep(1);
     await builder.close();
@@ -203,6 +203,6 @@ test("[INDEX-3] an index that a stop left half made, or half dropped, is finishe
   expect([indexes().dropping().length, names().records.length, names().stats.index]).toEqual([1, 7, undefined]);
   await stopAfter(1_000, (builder) => builder.resume());
   expect(indexes().dropping()).toEqual([]);
-  expect(replica.services.engine.store.db.query("SELECT * FROM query_keys").all()).toEqual([]);
+  expect(replica.services.store.db.query("SELECT * FROM query_keys").all()).toEqual([]);
   await replica.close();
 });

@@ -9,7 +9,7 @@ import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import type { KeyRing } from "../../src/change/codec/ports.ts";
 import { type ChangeChecker, createChangeChecker } from "../../src/change/intake/change-checker.ts";
 import type { IngestVerdict } from "../../src/change/intake/ingest-verdict.ts";
-import type { ChangeEngine, ChangeEngineDeps } from "../../src/change/space-engine.ts";
+import type { ChangeEngineDeps } from "../../src/change/space-engine.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
@@ -18,7 +18,7 @@ import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
-import { changesOf, createOpenSeed, type OpenSpaceSeed, openEngine } from "../support/worlds/open-engine.ts";
+import { changesOf, createOpenSeed, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 /** Has no rules at the one that takes changes in: its registry throws. */
@@ -36,8 +36,8 @@ afterAll(() => checker.close());
 
 interface World extends Disposable {
   readonly dir: ScratchDir;
-  readonly seed: OpenSpaceSeed;
-  open(name: string, more?: Partial<ChangeEngineDeps>, account?: Account): ChangeEngine;
+  readonly seed: ReturnType<typeof createOpenSeed>;
+  open(name: string, more?: Partial<ChangeEngineDeps>, account?: Account): OpenEngine;
 }
 
 function createWorld(): World {
@@ -60,7 +60,7 @@ function createWorld(): World {
 }
 
 const write = (
-  engine: ChangeEngine,
+  engine: OpenEngine,
   id: string,
   op: { type: "$set" | "$inc" | "$addToSet"; path: string; value: number },
 ) =>
@@ -69,7 +69,7 @@ const write = (
   );
 
 /** Rows, and what is kept beside the log. */
-function stateOf({ store }: ChangeEngine) {
+function stateOf({ store }: OpenEngine) {
   const column = (sql: string) =>
     store.db
       .query<{ x: string }, []>(sql)
@@ -248,7 +248,7 @@ describe("verified on another thread", () => {
 type Waiting = "parent" | "chain" | "key";
 
 interface Scene {
-  readonly engine: ChangeEngine;
+  readonly engine: OpenEngine;
   readonly count: number;
   /** Lets what they wait for come. */
   arrive(): Promise<unknown>;
@@ -303,7 +303,7 @@ async function fan(world: World, width: number): Promise<Uint8Array[]> {
 }
 
 /** Changes that wait as a whole, and those of which the body does. */
-const waitingIn = ({ store }: ChangeEngine): number => store.parked.usage().count + store.pendingBodies.count();
+const waitingIn = ({ store }: OpenEngine): number => store.parked.usage().count + store.pendingBodies.count();
 
 describe("what waited", () => {
   for (const kind of ["parent", "chain", "key"] as const) {
@@ -349,7 +349,7 @@ describe("what waited", () => {
         const { engine, count, arrive } = await setScene(world, kind, "crashing", history);
         let commits = 0;
         const taken = Promise.withResolvers<void>();
-        engine.onCommit(() => {
+        engine.events.on("committed", () => {
           if (++commits !== 3) return;
           taken.resolve();
           for (const suffix of ["", "-wal"]) {

@@ -229,9 +229,9 @@ async function heal(rng: Rng, world: World): Promise<void> {
 
 /** All that is the same on every device that has everything. */
 async function stateOf(device: Device) {
-  const { engine } = device.space;
+  const { engine, store } = device.space;
   await engine.idle();
-  const { db, parked, pendingBodies, history } = engine.store;
+  const { db, parked, pendingBodies, history } = store;
   const rowsOf = (sql: string): unknown[] => db.query<Record<string, unknown>, []>(sql).values();
   const objects = engine.objects.all().map(({ no, id, deleted, modLamport, modChange, modMs }) => {
     const heads = engine.objects.byNo(no)!.heads.map((head) => bytesToHex(head.id));

@@ -97,7 +97,7 @@ describe("places on a network in memory", () => {
           // What another record stands in place of came to nothing.
           if (!isIn) await other.addMember(account);
           await expectOne(world);
-          expect(one.device.space.engine.store.unnotified.all()).toEqual([]);
+          expect(one.device.space.store.unnotified.all()).toEqual([]);
         }
       expect(outcomes).toContain("unanswered, in");
       expect(outcomes).toContain("unanswered, out");

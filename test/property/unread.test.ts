@@ -2,7 +2,7 @@
 import { describe, expect } from "bun:test";
 import type { ReadFrontiers } from "../../src/account/read-frontiers.ts";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
-import type { ChangeEngine } from "../../src/change/space-engine.ts";
+import { createHistory } from "../../src/change/history/history.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { CHAT_DATASET, CHAT_RULES } from "../../src/domain/chat/chat-rules.ts";
 import { type ChatService, createChatService } from "../../src/domain/chat/chat-service.ts";
@@ -12,7 +12,7 @@ import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
-import { createOpenSeed, deliver, openEngine } from "../support/worlds/open-engine.ts";
+import { createOpenSeed, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
 import { createFrontiers } from "../support/worlds/read-frontiers.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
@@ -32,7 +32,7 @@ interface Row {
 
 interface Device {
   account: Account;
-  engine: ChangeEngine;
+  engine: OpenEngine;
   chat: ChatService;
   stop(): void;
 }
@@ -125,10 +125,11 @@ async function runHistory(seed: number): Promise<void> {
   const shared = createFrontiers();
   const device = (name: string, account: Account, frontiers: ReadFrontiers): Device => {
     const engine = openEngine(dir.path, name, space, account, [OBJECTS, CHAT_RULES], () => now++);
+    const history = createHistory({ engine, store: engine.store });
     const onBackgroundError = (error: unknown) => {
       throw error;
     };
-    const unread = createUnread({ engine, accountId: account.id, frontiers, onBackgroundError });
+    const unread = createUnread({ engine, history, accountId: account.id, frontiers, onBackgroundError });
     const chat = createChatService({
       engine,
       accountId: account.id,

@@ -28,8 +28,8 @@ function speak(world: AclWorld, times: number): void {
 
 const chainOf = (world: AclWorld): Uint8Array[] => world.records.map(({ bytes }) => bytes);
 const storedRows = ({ space }: Device): number =>
-  space.engine.store.db.query<{ n: number }, []>("SELECT count(*) AS n FROM acl_records").get()!.n;
-const stands = ({ space }: Device): number => space.engine.store.aclRecords().length;
+  space.store.db.query<{ n: number }, []>("SELECT count(*) AS n FROM acl_records").get()!.n;
+const stands = ({ space }: Device): number => space.store.aclRecords().length;
 
 /** Resolves once some of the incoming records are stored while none is part of the log. */
 async function untilAhead(device: Device): Promise<void> {
@@ -45,7 +45,7 @@ describe("a long log", () => {
         speak(world, RECORDS);
         const seen = new Set<number>();
         const told: number[] = [];
-        one.space.aclService.onChanged(() => told.push(one.space.acl.records().length));
+        one.space.events.on("aclChanged", () => void told.push(one.space.acl.records().length));
         let isOver = false;
         const watch = (): void => {
           seen.add(one.space.acl.records().length);
@@ -74,14 +74,14 @@ describe("a long log", () => {
       speak(world, RECORDS);
       const taking = one.space.aclService.take(chainOf(world));
       await untilAhead(one);
-      one.space.engine.store.db.query("VACUUM INTO ?").run(join(dir, "crashed"));
+      one.space.store.db.query("VACUUM INTO ?").run(join(dir, "crashed"));
       expect((await taking).kind).toBe("extended");
       for (const name of ["fetches", "acts"]) {
         const late = devices.open(name, devices.owner);
         await late.reopen(() => copyFileSync(join(dir, "crashed"), join(dir, `${name}.db`)));
         expect(storedRows(late)).toBeGreaterThan(stands(late));
         expect([stands(late), late.chain().length]).toEqual([1, 1]);
-        expect(late.space.engine.store.sync.recordsKeptNowhereElse()).toBe(1);
+        expect(late.space.store.sync.recordsKeptNowhereElse()).toBe(1);
         if (name === "acts") {
           await add(late, createAccount());
           expect([storedRows(late), late.chain().length]).toEqual([2, 2]);

@@ -58,7 +58,7 @@ describe("storage", () => {
       const owner = devices.open("owner", devices.owner);
       await add(owner, createAccount());
       await add(owner, createAccount());
-      owner.space.engine.store.dropAclRecordsFrom(2);
+      owner.space.store.dropAclRecordsFrom(2);
       await owner.reopen();
       expect(owner.space.acl.alarms.list().map(({ kind }) => kind)).toEqual(["rolled_back"]);
       await owner.reopen();

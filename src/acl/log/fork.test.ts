@@ -173,7 +173,7 @@ describe("forks between an owner's devices", () => {
             const waitFor = randomBytes(32);
             waitFor[0] = 0;
             const change = { id: randomBytes(32), bytes: randomBytes(8), author: m.signer.publicKey, receivedMs: 0 };
-            space.engine.store.parked.put({ ...change, waitKind: "acl", waitFor });
+            space.store.parked.put({ ...change, waitKind: "acl", waitFor });
           }
         });
       await exchange([one, two]);

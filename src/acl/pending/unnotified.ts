@@ -2,6 +2,7 @@ import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import type { AccountId } from "../../base/ids.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
 import type { AclMade } from "../compose/compose.ts";
 import type { AclLog } from "../log/acl-log.ts";
 
@@ -11,7 +12,8 @@ const KEPT = 256;
 interface UnnotifiedDeps {
   readonly accountKey: Uint8Array;
   readonly acl: AclLog;
-  readonly engine: ChangeEngine;
+  readonly engine: Pick<ChangeEngine, "write">;
+  readonly table: SpaceStore["unnotified"];
 }
 
 /**
@@ -19,8 +21,7 @@ interface UnnotifiedDeps {
  * that dies in between, or never learns what became of the record, notifies them once it sees that the record counts.
  * Notifying twice does no harm.
  */
-export function createUnnotified({ accountKey, acl, engine }: UnnotifiedDeps) {
-  const { unnotified } = engine.store;
+export function createUnnotified({ accountKey, acl, engine, table }: UnnotifiedDeps) {
   /** Records kept in this run: only the code that appends them knows whether they may still come to count. */
   const ofThisRun = new Set<string>();
   let inTurn: Promise<void> = Promise.resolve();
@@ -30,16 +31,16 @@ export function createUnnotified({ accountKey, acl, engine }: UnnotifiedDeps) {
     const accounts = admits.filter((account) => !equalBytes(account, accountKey));
     if (accounts.length === 0) return;
     ofThisRun.add(bytesToHex(id));
-    unnotified.put({ record: id, position: acl.records().length, accounts }, KEPT);
+    table.put({ record: id, position: acl.records().length, accounts }, KEPT);
   };
 
   const drop = (records: readonly Uint8Array[]): Promise<void> =>
     engine.write(() => {
-      for (const record of records) unnotified.drop(record);
+      for (const record of records) table.drop(record);
     });
 
   const notifyAll = async (notify: (accounts: AccountId[]) => Promise<void>): Promise<void> => {
-    for (const { record, accounts } of unnotified.all()) {
+    for (const { record, accounts } of table.all()) {
       if (acl.at(record) === undefined) continue;
       const members = accounts.filter((account) => acl.permission(account) !== "none");
       if (members.length > 0) await notify(members.map(accountIdOf));
@@ -62,7 +63,7 @@ export function createUnnotified({ accountKey, acl, engine }: UnnotifiedDeps) {
      * place another record has.
      */
     async forgetUnnotifiedInVain(): Promise<void> {
-      const vain = unnotified
+      const vain = table
         .all()
         .filter(
           ({ record, position }) =>

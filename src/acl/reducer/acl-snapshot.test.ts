@@ -140,10 +140,10 @@ test("[ACL-9] a long log is kept with what it says as it comes in, and one that 
   const text = stateText(device.space.acl.state);
   expect(text).toBe(stateText(world.state));
 
-  const judgedOf = () => loadAclLog(device.space.engine.store, device.space.header).judged;
+  const judgedOf = () => loadAclLog(device.space.store, device.space.header).judged;
   expect(judgedOf()).toBe(601);
-  device.space.engine.store.dropMeta(SNAPSHOT);
-  expect(isSnapshotDue(loadAclLog(device.space.engine.store, device.space.header))).toBe(true);
+  device.space.store.dropMeta(SNAPSHOT);
+  expect(isSnapshotDue(loadAclLog(device.space.store, device.space.header))).toBe(true);
   await device.reopen();
   await device.write("a", "1"); // runs after what opening put into the queue
   expect(judgedOf()).toBe(701);

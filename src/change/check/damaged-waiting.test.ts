@@ -12,19 +12,19 @@ setDefaultTimeout(30_000);
 const seed = runSeed("damaged waiting");
 
 /** Goes over all that is stored, as the space checks do. */
-async function check({ space: { engine } }: Device): Promise<void> {
-  const { derived, db } = engine.store;
+async function check({ space: { engine, store } }: Device): Promise<void> {
+  const { derived, db } = store;
   const found = derived.searches.map((sql) => db.query<Record<string, unknown>, []>(sql).all());
   if (derived.isFound(found)) await engine.mendFound(found);
   for (let place: CheckCursor | undefined = CHECK_BEGIN; place; ) place = engine.check(place);
   await engine.idle();
 }
 
-const all = ({ space }: Device, sql: string) => space.engine.store.db.query<Record<string, unknown>, []>(sql).all();
+const all = ({ space }: Device, sql: string) => space.store.db.query<Record<string, unknown>, []>(sql).all();
 const damage = (device: Device, table: string, columns: readonly string[]) =>
   device.reopen(() =>
     expect(
-      flipValue(device.space.engine.store.path, { table, columns }, createRng(seed).fork(`${table} ${columns.join()}`)),
+      flipValue(device.space.store.path, { table, columns }, createRng(seed).fork(`${table} ${columns.join()}`)),
     ).toBeDefined(),
   );
 
@@ -41,7 +41,7 @@ async function withWaiting(run: (two: Device, missed: Uint8Array, devices: Devic
     const changes = one.changes();
     const first = changes.find(({ kind }) => kind === 1)!;
     for (const { no, bytes } of changes) if (no !== first.no) await two.ingest(bytes);
-    expect(two.space.engine.store.parked.usage().count).toBe(2);
+    expect(two.space.store.parked.usage().count).toBe(2);
     await run(two, first.bytes, devices, one);
   });
 }
@@ -57,7 +57,7 @@ describe("a change that waits", () => {
         // What was dropped comes again, from whoever has it.
         for (const { bytes } of one.changes()) await two.ingest(bytes);
         expect(await two.values()).toEqual({ a: "1", b: "2", c: "3" });
-        expect(two.space.engine.store.parked.usage().count).toBe(0);
+        expect(two.space.store.parked.usage().count).toBe(0);
       }));
 
   test("[STORE-3] what stands beside its bytes is read from them again, with no other device near", () =>
@@ -84,14 +84,14 @@ describe("a change that was refused", () => {
         const forger = createForger(device.space, objectOf(device), devices.owner.signer);
         const spoilt = Uint8Array.from(forger.write(bodyOf({ dataset: "items", records: [] })).bytes);
         spoilt[spoilt.length - 1]! ^= 1; // its signature
-        const { parked } = device.space.engine.store;
+        const { parked } = device.space.store;
         const why = await device.ingest(spoilt);
         expect(why.kind).toBe("quarantined");
         const before = parked.quarantineList(10).map(({ id, refusal }) => ({ id, refusal }));
         await damage(device, "quarantine", [column]);
         await check(device);
         expect(await device.ingest(spoilt)).toEqual(why);
-        const now = device.space.engine.store.parked.quarantineList(10).map(({ id, refusal }) => ({ id, refusal }));
+        const now = device.space.store.parked.quarantineList(10).map(({ id, refusal }) => ({ id, refusal }));
         expect(now).toEqual(before);
       }));
 });
@@ -102,15 +102,15 @@ describe("what others are known to keep", () => {
       withDevices(async (devices) => {
         const device = devices.open("one", devices.owner);
         for (const id of ["a", "b", "c", "d"]) await device.write(id, id);
-        const { engine } = device.space;
+        const { engine, store } = device.space;
         const numbers = device.changes().map(({ no }) => no);
         await engine.write(() => {
-          engine.store.sync.confirm("network", numbers);
-          engine.store.sync.unconfirm("network", [numbers[2]!]);
+          store.sync.confirm("network", numbers);
+          store.sync.unconfirm("network", [numbers[2]!]);
         });
         await damage(device, "sync_exceptions", [column]);
         await check(device);
-        const { sync } = device.space.engine.store;
+        const { sync } = device.space.store;
         expect(numbers.filter((no) => sync.isKept("network", no))).toEqual([]);
         expect(sync.unconfirmed("network", 100).map(({ no }) => no)).toContain(numbers[2]!);
       }));
@@ -132,7 +132,7 @@ describe("an object that was deleted", () => {
         const { no } = device.space.engine.object(id)!;
         await device.reopen(() =>
           flipValue(
-            device.space.engine.store.path,
+            device.space.store.path,
             { table: "objects", columns: [column], where: `no = ${no}` },
             createRng(seed).fork(column),
           ),

@@ -53,7 +53,7 @@ const put = (space: Space, objectId: string, ...ids: string[]) =>
 
 const remove = (space: Space, objectId: string) => space.engine.write((tx) => tx.deleteObject(tx.object(objectId)!));
 
-const bytesOf = (space: Space) => space.engine.store.changes.after(0, 1000).map((change) => change.bytes);
+const bytesOf = (space: Space) => space.store.changes.after(0, 1000).map((change) => change.bytes);
 
 async function exchange(from: Space, to: Space): Promise<void> {
   const verdicts = await to.engine.ingest(bytesOf(from));
@@ -61,12 +61,12 @@ async function exchange(from: Space, to: Space): Promise<void> {
 }
 
 const liveRows = (space: Space) =>
-  space.engine.store.db
+  space.store.db
     .query<{ id: string; doc: string }, []>("SELECT id, doc FROM rows WHERE state = 1 ORDER BY collectionId, id")
     .all();
 /** The same with tombstones, but for what is torn down when there is time. */
-const shownRows = ({ engine }: Space) =>
-  engine.store.db
+const shownRows = ({ store }: Space) =>
+  store.db
     .query<{ id: string; doc: string }, []>(
       `SELECT r.id, r.doc FROM rows r JOIN collections c ON c.no = r.collectionId LEFT JOIN objects o ON o.no = c.objectNo
        WHERE r.state > 0 AND coalesce(o.deleted, 0) = 0 ORDER BY r.collectionId, r.id`,
@@ -78,11 +78,11 @@ const row = (space: Space, objectId: string) =>
 test("[CHANGE-8] the object's row is gone with the commit, here and where the entry arrives", async () => {
   const { one, other, objectId } = await world();
   const told: unknown[] = [];
-  one.engine.onCommit((batch) =>
+  one.events.on("committed", (batch) => {
     told.push(
       ...batch.touched.filter((touched) => touched.recordId === objectId && touched.dataset === OBJECTS_DATASET),
-    ),
-  );
+    );
+  });
   await remove(one, objectId);
   expect(row(one, objectId)).toBeUndefined();
   expect(told).toMatchObject([{ versionId: "", wasLive: true, doc: null }]);
@@ -130,7 +130,7 @@ test("[CHANGE-8] torn down, nothing of its records is left but the changes; a re
   const { one, objectId } = await world();
   await remove(one, objectId);
   await one.engine.tearDownDeleted();
-  const left = one.engine.store.db
+  const left = one.store.db
     .query<{ n: number }, []>("SELECT count(*) AS n FROM rows WHERE id IN ('a', 'b', 'c')")
     .get()!.n;
   expect(left).toBe(0);

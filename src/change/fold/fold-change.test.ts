@@ -38,7 +38,7 @@ test("records that a change makes beside others of which some are there are all 
     await space.write(
       page("r", 60).map((change, index) => (index % 11 === 3 ? { ...change, delete: true, ops: [] } : change)),
     );
-    const { db } = space.engine.store;
+    const { db } = space.store;
     const rows = db
       .query<{ id: string; n: number | null; state: number; touches: number }, []>(
         `SELECT id, doc ->> '$.n' AS n, state, (SELECT count(*) FROM touches t WHERE t.row = r.no) AS touches

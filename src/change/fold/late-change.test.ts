@@ -114,7 +114,7 @@ describe("a change that comes late", () => {
     withLateOf(3_000, async (device, late) => {
       const { engine } = device.space;
       const shown: unknown[] = [];
-      const stop = engine.onCommit(({ touched }) => {
+      const stop = device.space.events.on("committed", ({ touched }) => {
         for (const { recordId, doc } of touched) if (recordId === "hot") shown.push(JSON.parse(doc!));
       });
       const now = (id: string) => engine.record(objectOf(device), "items", id);
@@ -150,7 +150,7 @@ describe("a change that comes late", () => {
       await device.reopen();
       await device.space.engine.ingest([]);
       expect(await docOf(device, "hot")).toMatchObject({ late: 1, f0: 1_995 });
-      const { db } = device.space.engine.store;
+      const { db } = device.space.store;
       expect(db.query("SELECT count(*) AS n FROM dirty_rows").get()).toEqual({ n: 0 });
     }));
 });

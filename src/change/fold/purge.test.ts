@@ -41,7 +41,7 @@ const deleteObject = ({ space }: Device, id: string) => space.engine.write((tx) 
 /** Rows of an object by record id, as stored. */
 function rowsOf({ space }: Device, id: string): string[] {
   const collectionId = space.engine.collectionIdOf(space.engine.object(id)!, "items");
-  return collectionId === undefined ? [] : space.engine.store.rows.docs(collectionId).sort();
+  return collectionId === undefined ? [] : space.store.rows.docs(collectionId).sort();
 }
 
 const changesOf = (device: Device, id: string) => {
@@ -50,10 +50,8 @@ const changesOf = (device: Device, id: string) => {
 };
 const stubsOf = (device: Device, id: string) => changesOf(device, id).filter(({ bytes }) => isStub(bytes));
 const waitingForKey = ({ space }: Device) =>
-  space.engine.store.db
-    .query<{ n: number }, []>("SELECT count(*) AS n FROM pending_bodies WHERE wait_kind = 'key'")
-    .get()!.n;
-const missing = ({ space }: Device) => space.engine.store.pendingBodies.count();
+  space.store.db.query<{ n: number }, []>("SELECT count(*) AS n FROM pending_bodies WHERE wait_kind = 'key'").get()!.n;
+const missing = ({ space }: Device) => space.store.pendingBodies.count();
 
 /** Deleted, told to the others and torn down everywhere. */
 async function deleted(by: Device, id: string, others: readonly Device[]): Promise<void> {
@@ -82,11 +80,11 @@ describe("the content of deleted objects", () => {
       expect(changesOf(one, id).map((change) => change.id)).toEqual(changesOf(two, id).map((change) => change.id));
       expect(missing(one)).toBe(0);
       expect(await one.values()).toEqual({ kept: "kept" });
-      const path = one.space.engine.store.path;
+      const path = one.space.store.path;
       await one.reopen();
       const file = readFileSync(path);
       for (const body of bodies) expect(file.includes(body)).toBe(false);
-      expect(readFileSync(two.space.engine.store.path).length).toBeGreaterThan(0);
+      expect(readFileSync(two.space.store.path).length).toBeGreaterThan(0);
       await one.space.engine.rebuildProjection();
       expect(await one.values()).toEqual({ kept: "kept" });
     }));
@@ -127,7 +125,7 @@ describe("the content of deleted objects", () => {
           expect(["stored", "parked", "known"]).toContain((await late.ingest(each)).kind);
         expect(late.changes()).toHaveLength(one.changes().length);
         expect(missing(late)).toBe(0);
-        expect(late.space.engine.store.parked.usage().count).toBe(0);
+        expect(late.space.store.parked.usage().count).toBe(0);
         expect(await late.rows()).toEqual(await one.rows());
         expect(late.space.engine.object(id)!.deleted).toBe(true);
       }));
@@ -198,7 +196,7 @@ describe("stubs of what is not deleted", () => {
       await two.reopen();
       await two.space.engine.rebuildProjection();
       expect(missing(two)).toBe(3);
-      expect(two.space.engine.store.pendingBodies.missingBodies(10)).toHaveLength(3);
+      expect(two.space.store.pendingBodies.missingBodies(10)).toHaveLength(3);
       // What is written meanwhile sorts behind.
       await two.write("b", "own");
       for (const each of bytes.toReversed()) await two.ingest(each);
@@ -245,10 +243,10 @@ describe("stubs of what is not deleted", () => {
       for (const device of [one, two]) {
         expect([device.name, missing(device)]).toEqual([device.name, 1]);
         expect(waitingForKey(device)).toBe(1);
-        expect(device.space.engine.store.parked.usage().count).toBe(0);
+        expect(device.space.store.parked.usage().count).toBe(0);
         expect(isStub(device.changes().at(-1)!.bytes)).toBe(false);
         expect(await device.values()).toEqual({ a: "1" });
-        expect(device.space.engine.store.parked.quarantineList(10)).toHaveLength(1);
+        expect(device.space.store.parked.quarantineList(10)).toHaveLength(1);
       }
     }));
 

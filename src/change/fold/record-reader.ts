@@ -14,6 +14,10 @@ export function createRecordReader(store: Pick<SpaceStore, "rows" | "findDataset
     const collectionId = collectionIdOf(object, dataset);
     return collectionId === undefined ? undefined : rows.get(collectionId, id);
   };
+  const textsOf = (object: ObjectEntry, dataset: string): string[] => {
+    const collectionId = collectionIdOf(object, dataset);
+    return collectionId === undefined ? [] : rows.docs(collectionId);
+  };
 
   return {
     collectionIdOf,
@@ -23,9 +27,12 @@ export function createRecordReader(store: Pick<SpaceStore, "rows" | "findDataset
     },
     /** All live records of a small dataset, by id. */
     records(object: ObjectEntry, dataset: string): JsonObject[] {
-      const collectionId = collectionIdOf(object, dataset);
-      return collectionId === undefined ? [] : parsed(rows.docs(collectionId));
+      return parsed(textsOf(object, dataset));
     },
+    /** The same, each as its stored JSON text. */
+    recordTexts: textsOf,
+    /** Where the last object stands that lies below another (`nav`); undefined when none does. */
+    lastPosition: rows.lastPosition,
     /** Those of them that have device-local fields, in the order in which they came. */
     recordsWithLocal(object: ObjectEntry, dataset: string): JsonObject[] {
       const collectionId = collectionIdOf(object, dataset);

@@ -1,7 +1,7 @@
+import type { SpaceStore } from "../../store/space-store.ts";
 import { parseVersion } from "../codec/version.ts";
 import { namedChange } from "../graph/named-change.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
-import type { ChangeEngine } from "../space-engine.ts";
 import { HistoryGraph } from "./graph.ts";
 import { readGraph } from "./read-graph.ts";
 import { createSlices } from "./slice.ts";
@@ -12,7 +12,7 @@ import { createSlices } from "./slice.ts";
  * Errors: server.unavailable when the space is closed meanwhile.
  */
 export async function causalPast(
-  { store, closing }: Pick<ChangeEngine, "store" | "closing">,
+  { store, closing }: { readonly store: Pick<SpaceStore, "changes" | "history">; closing(): boolean },
   object: ObjectEntry,
   versions: readonly string[],
   since: string,

@@ -1,7 +1,10 @@
 import { refusedAs } from "../../protocol/errors.ts";
 import type { HistoryDiff, HistoryDiffQuery, HistoryQuery, HistoryRecord } from "../../protocol/history.ts";
 import { refusal } from "../../protocol/refusals.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
+import type { ObjectEntry } from "../graph/object-cache.ts";
 import type { ChangeEngine } from "../space-engine.ts";
+import { causalPast } from "./causal-past.ts";
 import { diffAt } from "./diff.ts";
 import { createGraphs } from "./graphs.ts";
 import { listChanges, needsDataset } from "./list.ts";
@@ -11,7 +14,8 @@ import { createFoldedStates } from "./states.ts";
 import { recordViewAt, viewAt } from "./view.ts";
 
 interface HistoryDeps {
-  engine: Pick<ChangeEngine, "store" | "objects" | "replay">;
+  engine: Pick<ChangeEngine, "objects" | "replay" | "closing">;
+  store: SpaceStore;
   /** Throws space.not_joined where this account may not read the space's content any more. */
   requireReader?(): void;
   /** Shared by all open spaces. */
@@ -21,8 +25,8 @@ interface HistoryDeps {
 /** The version history of a space's objects. A version is a change; its state is the fold of the change's causal past. */
 export type History = ReturnType<typeof createHistory>;
 
-export function createHistory({ engine, requireReader, memory = createHistoryMemory() }: HistoryDeps) {
-  const { store, objects } = engine;
+export function createHistory({ engine, store, requireReader, memory = createHistoryMemory() }: HistoryDeps) {
+  const { objects } = engine;
   const owner = memory.nextOwner();
   const graphs = createGraphs(store.history, objects, memory.graphs, owner);
   const deps = { engine, store, states: createFoldedStates(memory.states, owner) };
@@ -76,6 +80,10 @@ export function createHistory({ engine, requireReader, memory = createHistoryMem
           ...(recordIds ? { recordIds: recordIds.split(",").filter((id) => id !== "") } : {}),
         });
       }),
+
+    /** What the authors of some versions of an object knew; see `causalPast`. */
+    causalPast: (object: ObjectEntry, versions: readonly string[], since: string) =>
+      causalPast({ store, closing: engine.closing }, object, versions, since),
 
     /** Whether a read is going on; its space stays open until it ends. */
     busy: () => running > 0,

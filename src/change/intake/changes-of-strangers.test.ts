@@ -14,9 +14,8 @@ setDefaultTimeout(60_000);
 describe("who has no right", () => {
   const SMALL = { ...DEFAULT_PARK_QUOTA, bytesUncounted: 200_000, bytesOfStrangers: 100_000 };
   const stored = ({ space }: Device) =>
-    space.engine.store.db.query<{ bytes: number }, []>("SELECT sum(length(bytes)) AS bytes FROM changes").get()!.bytes;
-  const waiting = ({ space }: Device) =>
-    space.engine.store.parked.waitingCount(5) + space.engine.store.pendingBodies.waitingCount(5);
+    space.store.db.query<{ bytes: number }, []>("SELECT sum(length(bytes)) AS bytes FROM changes").get()!.bytes;
+  const waiting = ({ space }: Device) => space.store.parked.waitingCount(5) + space.store.pendingBodies.waitingCount(5);
 
   for (const who of ["a stranger", "a removed member"] as const)
     test(`[CHANGE-6] ${who} fills nobody's disk, whether by stubs and then bodies or by changes of his own`, () =>
@@ -92,7 +91,7 @@ describe("who has no right", () => {
       expect(await one.ingest(stubOf(bytes))).toMatchObject({ kind: "stored" });
       await one.ingest(bytes);
       expect(waiting(one)).toBe(1);
-      const { parked, pendingBodies } = one.space.engine.store;
+      const { parked, pendingBodies } = one.space.store;
       for (let round = 0; round < 5; round++)
         await one.space.engine.write(() => {
           parked.age(5);

@@ -260,7 +260,7 @@ test("[CHANGE-8] what was deleted is in no file of the space soon after, the log
   withDevices(async (devices) => {
     const one = devices.open("one", devices.owner);
     await one.write("a", "a text that nobody is to find again");
-    const { path } = one.space.engine.store;
+    const { path } = one.space.store;
     const holds = () =>
       [path, `${path}-wal`].some((file) => readFileSync(file).includes("a text that nobody is to find again"));
     expect(holds()).toBe(true);
@@ -311,7 +311,7 @@ describe("totality", () => {
       await write(setOf("a", "x", '"after"'));
       await write(setOf("a", "v", '"trap"'));
       await write(setOf("a", "w", '"last"'));
-      const history = createHistory({ engine: two.space.engine });
+      const history = createHistory(two.space);
       const { idText } = objectOf(two);
       const seen = [];
       for (const version of versions) {
@@ -339,7 +339,7 @@ describe("totality", () => {
       const bad = forge.write(withRecords(setOf("x", "v", '"bad"'))).bytes;
       const after = forge.write(withRecords(setOf("y", "v", '"y"'))).bytes;
       await one.write("b", "2");
-      const { rows } = two.space.engine.store;
+      const { rows } = two.space.store;
       const insertAll = rows.insertAll;
       rows.insertAll = (collectionId, added) => {
         if (added.some(({ id }) => id === "x")) throw new TypeError("nobody thought of this");

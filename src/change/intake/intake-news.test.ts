@@ -9,7 +9,7 @@ test("[SYNC-3] what comes in and touches no record is news all the same: others 
     const objectId = await one.space.engine.write((tx) => tx.createObject().idText);
     const root = one.changes().find(({ bytes }) => cidFromDigest(changeIdOf(bytes)) === objectId)!;
     const news: string[] = [];
-    two.space.engine.onCommit(({ objects }) => void news.push(...objects));
+    two.space.events.on("committed", ({ objects }) => void news.push(...objects));
     await two.space.engine.ingest([root.bytes]);
     expect(news).toEqual([objectId]);
   });

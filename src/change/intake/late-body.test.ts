@@ -35,7 +35,7 @@ async function createObject({ space }: Device, records = ["a", "b", "c"]): Promi
 }
 
 const deleteObject = ({ space }: Device, id: string) => space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
-const missing = ({ space }: Device) => space.engine.store.pendingBodies.count();
+const missing = ({ space }: Device) => space.store.pendingBodies.count();
 /** Changes of an object that are here with their bodies. */
 const wholeOf = (device: Device, id: string) => {
   const { no } = device.space.engine.object(id)!;
@@ -50,7 +50,7 @@ async function takeAll(to: Device, from: Device): Promise<void> {
 
 /** Changes that the history lists although their bodies are not here. */
 const listedStubs = ({ space }: Device) =>
-  space.engine.store.db
+  space.store.db
     .query<{ count: number }, []>(
       `SELECT count(*) AS count FROM history h JOIN changes c ON c.no = h.change
        WHERE h.hidden = 0 AND substr(c.bytes, 1, 3) = x'a36163'`,
@@ -59,7 +59,7 @@ const listedStubs = ({ space }: Device) =>
 
 /** Ids of the changes that an object's history lists, newest first. */
 const listed = ({ space }: Device, id: string) =>
-  space.engine.store.history
+  space.store.history
     .page({ objectNo: space.engine.object(id)!.no }, 0, { lamport: Number.MAX_SAFE_INTEGER }, 1_000)
     .map((change) => Buffer.from(change.id).toString("hex"));
 
@@ -176,7 +176,7 @@ describe("bodies that come late", () => {
       await member.ingest(late);
       for (const { bytes } of other.changes()) await member.ingest(bytes);
       expect(member.space.engine.object(id)!.deleted).toBe(true);
-      expect(member.space.engine.store.pendingBodies.ofKind("key")).toHaveLength(1);
+      expect(member.space.store.pendingBodies.ofKind("key")).toHaveLength(1);
       await purgedAfter(devices, member, DELETED_GRACE_MS);
       expect(wholeOf(member, id)).toHaveLength(1);
       await add(owner, account);

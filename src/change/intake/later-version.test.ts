@@ -14,11 +14,11 @@ test("[CHANGE-5] what an earlier version of the program could not read is tried 
       const author = devices.owner.signer.publicKey;
       const waiting = { id, bytes, waitKind: "version", waitFor: new Uint8Array(0), author, receivedMs: 1 } as const;
       if (writer === 0) await two.ingest(bytes);
-      else await two.space.engine.write(() => two.space.engine.store.parked.put(waiting));
+      else await two.space.engine.write(() => two.space.store.parked.put(waiting));
     }
     expect(await two.values()).toEqual({});
     await two.reopen();
-    await until(() => Promise.resolve(two.space.engine.store.parked.usage().count === 0), "all to be tried");
+    await until(() => Promise.resolve(two.space.store.parked.usage().count === 0), "all to be tried");
     expect(await two.values()).toEqual({ a: "1", b: "2" });
     expect(await two.rows()).toEqual(await one.rows());
   }));
@@ -34,11 +34,11 @@ test("[CHANGE-5] a change of a later version waits, over a restart too, and othe
     expect(await two.ingest(later.bytes)).toMatchObject({ kind: "parked", waitKind: "version" });
     await two.reopen();
     await two.space.engine.idle();
-    expect(two.space.engine.store.parked.waitingCount(PATIENCE_ROUNDS)).toBe(1); // the space is not synced
+    expect(two.space.store.parked.waitingCount(PATIENCE_ROUNDS)).toBe(1); // the space is not synced
     await one.write("b", "2");
     await exchange([one, two]);
     expect(await two.values()).toEqual({ a: "1", b: "2" });
-    expect(two.space.engine.store.parked.usage().count).toBe(1);
+    expect(two.space.store.parked.usage().count).toBe(1);
     const none = encodeChange(encodeCbor({ ...header, v: 0 }), sealed, devices.owner.signer);
     expect((await two.ingest(none.bytes)).kind).toBe("quarantined");
   }));

@@ -25,7 +25,7 @@ test("[CHANGE-6] a change that does not count is neither folded nor noted in any
     await remove(one, other);
     for (const each of one.changes()) await two.ingest(each.bytes);
     await two.space.aclService.take(one.chain());
-    const { db } = two.space.engine.store;
+    const { db } = two.space.store;
     const count = (table: string) => db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()!.n;
     const before = [count("rows"), count("touches")];
     expect(await two.ingest(bytes)).toEqual({ kind: "stored", counts: false });

@@ -5,10 +5,16 @@ import { createRng } from "../../../test/support/rng.ts";
 import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
 import { until } from "../../../test/support/server/client.ts";
 import { createAccount } from "../../../test/support/worlds/acl-world.ts";
-import { createOpenSeed, deliver, type OpenSpaceSeed, openEngine } from "../../../test/support/worlds/open-engine.ts";
+import {
+  createOpenSeed,
+  deliver,
+  type OpenEngine,
+  type OpenSpaceSeed,
+  openEngine,
+} from "../../../test/support/worlds/open-engine.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
-import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import type { WriteTx } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { ObjectWriterPort } from "../object/port.ts";
 import { BUNDLE_CHILDREN_RULES, BUNDLE_RULES } from "./bundle-rules.ts";
@@ -20,7 +26,7 @@ const BUNDLE = "app/v1";
 const { shuffle } = createRng(1);
 
 interface Replica {
-  readonly engine: ChangeEngine;
+  readonly engine: OpenEngine;
   readonly bundles: BundleService;
   isOwner: boolean;
   isReader: boolean;

@@ -3,12 +3,12 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createRng } from "../../../test/support/rng.ts";
 import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
 import { createAccount } from "../../../test/support/worlds/acl-world.ts";
-import { createOpenSeed, deliver, openEngine } from "../../../test/support/worlds/open-engine.ts";
+import { createOpenSeed, deliver, type OpenEngine, openEngine } from "../../../test/support/worlds/open-engine.ts";
 import { createFrontiers } from "../../../test/support/worlds/read-frontiers.ts";
 import type { ReadFrontiers } from "../../account/read-frontiers.ts";
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
-import type { ChangeEngine } from "../../change/space-engine.ts";
+import { createHistory } from "../../change/history/history.ts";
 import type { Account } from "../../crypto/account.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import { CHAT_DATASET, CHAT_RULES } from "./chat-rules.ts";
@@ -21,7 +21,7 @@ const { shuffle } = createRng(1);
 
 interface Device {
   readonly account: Account;
-  readonly engine: ChangeEngine;
+  readonly engine: OpenEngine;
   readonly chat: ChatService;
   close(): void;
 }
@@ -31,7 +31,7 @@ let devices: Device[];
 let [ours, second, theirs]: Device[] = [];
 let objectId: string;
 /** A device of an account that takes any write of messages. */
-let openLawless: (account: Account) => ChangeEngine;
+let openLawless: (account: Account) => OpenEngine;
 /** A device of an account; what it has read it shares with nobody. */
 let open: (name: string, account: Account, frontiers?: ReadFrontiers) => Device;
 
@@ -41,10 +41,11 @@ beforeEach(async () => {
   let now = 1_760_000_000_000;
   open = (name, account, frontiers = createFrontiers()) => {
     const engine = openEngine(directory.path, name, space, account, [OBJECTS, CHAT_RULES], () => now++);
+    const history = createHistory({ engine, store: engine.store });
     const onBackgroundError = (error: unknown) => {
       throw error;
     };
-    const unread = createUnread({ engine, accountId: account.id, frontiers, onBackgroundError });
+    const unread = createUnread({ engine, history, accountId: account.id, frontiers, onBackgroundError });
     const ports = { requireWriter: () => {}, attachType: () => {} };
     return { account, engine, chat: createChatService({ engine, accountId: account.id, unread, ...ports }), ...unread };
   };

@@ -3,7 +3,7 @@ import type { AccountId, ObjectId } from "../../base/ids.ts";
 import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
-import { causalPast } from "../../change/history/causal-past.ts";
+import type { History } from "../../change/history/history.ts";
 import type { ChangeEngine, Reaction, WriteTx } from "../../change/space-engine.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { CHAT_DATASET } from "./chat-rules.ts";
@@ -19,6 +19,7 @@ const FLAGS = Object.keys(COUNTERS) as Flag[];
 
 interface UnreadDeps {
   engine: ChangeEngine;
+  history: Pick<History, "causalPast">;
   accountId: AccountId;
   frontiers: ReadFrontiers;
   /** Called with the error when taking over what another device has read fails. */
@@ -176,7 +177,7 @@ export function createUnread(deps: UnreadDeps) {
     const unread = object ? unreadIn(object).sort() : [];
     const [oldest] = unread;
     if (!object || oldest === undefined || versions.length === 0) return [];
-    return unread.filter(await causalPast(engine, object, versions, oldest));
+    return unread.filter(await deps.history.causalPast(object, versions, oldest));
   }
 
   /** The versions with which the unread messages of a chat came. */

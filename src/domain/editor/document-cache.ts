@@ -1,6 +1,7 @@
 import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
+import type { OneSpaceEvents } from "../../space/one-space-events.ts";
 import type { BlockRow } from "./block.ts";
 import { type CachedDocument, createCachedDocument } from "./cached-document.ts";
 import { EDITOR_DATASET } from "./editor-rules.ts";
@@ -10,14 +11,12 @@ const MAX_DOCUMENTS = 16;
 const MAX_NOTED = 100_000;
 
 /** Top-level blocks of the documents edited lately: reading ten thousand records for each append would be too slow. */
-export function createDocumentCache(engine: ChangeEngine) {
+export function createDocumentCache(engine: Pick<ChangeEngine, "recordTexts">, events: OneSpaceEvents) {
   const documents = new Map<string, CachedDocument>();
-  const stop = engine.onCommit(({ touched }) => note(touched));
+  const stop = events.on("committed", ({ touched }) => note(touched));
 
-  const load = (object: ObjectEntry): CachedDocument => {
-    const collectionId = engine.collectionIdOf(object, EDITOR_DATASET);
-    return createCachedDocument(collectionId === undefined ? [] : engine.store.rows.docs(collectionId));
-  };
+  const load = (object: ObjectEntry): CachedDocument =>
+    createCachedDocument(engine.recordTexts(object, EDITOR_DATASET));
 
   return {
     /**

@@ -6,6 +6,7 @@ import { refusedAs, refusedPart, svcError } from "../../protocol/errors.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { refusal } from "../../protocol/refusals.ts";
+import type { OneSpaceEvents } from "../../space/one-space-events.ts";
 import { toWriteResult, type WriteResult } from "../record/port.ts";
 import type { BlockRow } from "./block.ts";
 import { createBlockRenderer } from "./block-render.ts";
@@ -33,6 +34,7 @@ export interface NewBlockInput {
 
 interface EditorServiceDeps {
   engine: ChangeEngine;
+  events: OneSpaceEvents;
   requireWriter(): void;
   attachType(tx: WriteTx, object: ObjectEntry, typeId: string): void;
   /** From 0 up to 1, for the jitter of positions. */
@@ -64,7 +66,7 @@ export type EditorService = ReturnType<typeof createEditorService>;
 export function createEditorService(deps: EditorServiceDeps) {
   const { engine } = deps;
   const renderer = createBlockRenderer();
-  const documents = createDocumentCache(engine);
+  const documents = createDocumentCache(engine, deps.events);
   const planDeps = { renderer, random: deps.random };
 
   const objectOf = (object: ObjectEntry | undefined, objectId: string): ObjectEntry => {
@@ -152,10 +154,8 @@ export function createEditorService(deps: EditorServiceDeps) {
   };
 
   const lastChildPosition = (object: ObjectEntry, parentId: string): string | undefined => {
-    const collectionId = engine.collectionIdOf(object, EDITOR_DATASET);
-    if (collectionId === undefined) return undefined;
     let last: string | undefined;
-    for (const text of engine.store.rows.docs(collectionId)) {
+    for (const text of engine.recordTexts(object, EDITOR_DATASET)) {
       const nav = (JSON.parse(text) as JsonObject)["nav"] as { parentId?: string; pos?: string } | undefined;
       if (nav?.parentId === parentId && nav.pos !== undefined && (last === undefined || nav.pos > last)) last = nav.pos;
     }

@@ -7,6 +7,7 @@ import type { JsonObject } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { Space } from "../../space/space.ts";
 import type { FileContent, FileRef } from "../../store/file-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
 import { followFileRows } from "./file-refs.ts";
 import { bytesOfRow } from "./file-row.ts";
 import { FILES_DATASET } from "./file-rules.ts";
@@ -15,6 +16,7 @@ import { createInlineDurability } from "./inline-durability.ts";
 
 interface FileContentsDeps {
   space: Space;
+  tables: Pick<SpaceStore, "files" | "sync">;
   contents: ContentStore;
   /** Something is to be fetched, or backed up. */
   onWork(): void;
@@ -38,19 +40,18 @@ export type FileContents = ReturnType<typeof createFileContents>;
 export function createFileContents(deps: FileContentsDeps) {
   const { space, contents } = deps;
   const { engine } = space;
-  const { store } = engine;
-  const { files: table } = store;
+  const { files: table, sync } = deps.tables;
   const isCached = (ref: Pick<FileRef, "root" | "size">): boolean =>
     ref.root === null || contents.isCached(space.id, ref.root, ref.size);
   const statuses = createFileStatuses(table, isCached);
-  const refs = followFileRows(engine);
+  const refs = followFileRows(engine, table);
 
   const rowOf = (ref: FileRef): JsonObject | undefined => {
     const child = engine.object(ref.child);
     return child && engine.record(child, FILES_DATASET, ref.fileId);
   };
 
-  const stopFollowing = engine.onCommit((batch) => {
+  const stopFollowing = space.events.on("committed", (batch) => {
     const touchesFiles = batch.touched.some(({ dataset }) => dataset === FILES_DATASET);
     if (touchesFiles) deps.onWork();
     const roots = refs.takeDropped();
@@ -86,7 +87,7 @@ export function createFileContents(deps: FileContentsDeps) {
       ? identityOf(content.root, content.size, new Uint8Array(content.hash), new Uint8Array(content.keyId))
       : undefined;
 
-  const inline = createInlineDurability({ engine, changed: statuses.changed });
+  const inline = createInlineDurability({ engine, table, sync, changed: statuses.changed });
 
   const setStates = async (root: string, state: FileStateNo, note: BackupNote): Promise<void> => {
     const moved = await engine.write((tx) => {

@@ -2,16 +2,14 @@ import { DELETIONS_DATASET } from "../../change/fold/deletion-log.ts";
 import type { ChangeEngine, Reaction } from "../../change/space-engine.ts";
 import { FILE_DURABLE } from "../../protocol/file-state.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
-import type { FileRef } from "../../store/file-table.ts";
+import type { FileRef, FileTable } from "../../store/file-table.ts";
 import { FILES_DATASET } from "./file-rules.ts";
 
 /**
  * Keeps the references of files to contents in step with the files' rows, of which they are a projection, in the commits that
  * fold these.
  */
-export function followFileRows(engine: ChangeEngine) {
-  const { store } = engine;
-  const { files: table } = store;
+export function followFileRows(engine: ChangeEngine, table: FileTable) {
   /** Contents that lost a reference in a commit whose listeners have not been notified yet. */
   let dropped = new Set<string>();
 
@@ -38,18 +36,15 @@ export function followFileRows(engine: ChangeEngine) {
 
   /** Made anew where a crash or an old program has parted them from the rows. */
   const repair = async (): Promise<void> => {
-    const isOutOfStep = () => table.isOutOfStep(store.findDatasetNo(FILES_DATASET));
-    if (!isOutOfStep()) return;
+    if (!table.isOutOfStep(FILES_DATASET)) return;
     await engine.write((tx) => {
-      if (!isOutOfStep()) return;
-      const dataset = store.findDatasetNo(FILES_DATASET);
+      if (!table.isOutOfStep(FILES_DATASET)) return;
       const pinned = table.newest(undefined, -1).filter((ref) => ref.pinned === 1);
       table.clearRefs();
-      for (const collectionId of dataset === undefined ? [] : table.collections(dataset)) {
-        const info = store.rows.collectionInfo(collectionId);
-        const child = info && engine.objects.byNo(info.objectNo);
+      for (const objectNo of table.holders(FILES_DATASET)) {
+        const child = engine.objects.byNo(objectNo);
         if (!child || child.deleted) continue;
-        for (const text of store.rows.docs(collectionId)) {
+        for (const text of engine.recordTexts(child, FILES_DATASET)) {
           const doc = JSON.parse(text) as JsonObject;
           if (!tx.object(doc["objectId"] as string)?.deleted) table.putRef(refOfDoc(child.idText, doc));
         }

@@ -44,9 +44,8 @@ export type FileService = ReturnType<typeof createFileService>;
 
 export function createFileService(deps: FileServiceDeps) {
   const { space, contents, own } = deps;
-  const { statuses } = own;
+  const { statuses, table } = own;
   const { engine } = space;
-  const { files: table } = engine.store;
 
   /** Bodies that are coming in. */
   let under = 0;

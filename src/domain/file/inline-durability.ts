@@ -1,26 +1,26 @@
-import { namedChange } from "../../change/graph/named-change.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import { FILE_DURABLE, FILE_INFLIGHT, type FileStateNo } from "../../protocol/file-state.ts";
-import type { FileRef } from "../../store/file-table.ts";
+import type { FileRef, FileTable } from "../../store/file-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
 import { FILES_DATASET } from "./file-rules.ts";
 
 const AT_ONCE = 500;
 
+interface InlineDurabilityDeps {
+  engine: Pick<ChangeEngine, "changeNo" | "write">;
+  table: FileTable;
+  /** What the network is known to keep. */
+  sync: Pick<SpaceStore["sync"], "isKept" | "doubts">;
+  changed(fileIds: readonly string[]): void;
+}
+
 /** Files whose bytes lie in their rows: they are as durable as the changes that made them. */
-export function createInlineDurability(deps: { engine: ChangeEngine; changed(fileIds: readonly string[]): void }) {
-  const { engine } = deps;
-  const { files: table } = engine.store;
-  const { sync } = engine.store;
+export function createInlineDurability(deps: InlineDurabilityDeps) {
+  const { engine, table, sync } = deps;
   let doubtsBefore = sync.doubts();
 
-  /** The local number of the change that created a row; undefined when it is not known. */
-  const changeOf = (ref: FileRef): number | undefined => {
-    const child = engine.object(ref.child);
-    return child && namedChange(engine.store.changes, child.no, ref.ver)?.no;
-  };
-
   const isKept = (ref: FileRef): boolean => {
-    const no = changeOf(ref);
+    const no = engine.changeNo(ref.child, ref.ver); // of the change that created the row
     return no !== undefined && sync.isKept("network", no);
   };
 

@@ -1,9 +1,9 @@
-import type { ChangeEngine } from "../../change/space-engine.ts";
 import { STEP_NS } from "../../query/filter/filter-match.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { rowsOf } from "../../query/rows/row-source.ts";
 import { type QueryRequest, type QueryResult, runQuery } from "../../query/run/run-query.ts";
 import { ROW_LIVE } from "../../store/row-types.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
 import { MOST_STEPS } from "./pattern-shelf.ts";
 
 /** A read took longer than it may hold the server's event loop, and was given up. */
@@ -30,13 +30,15 @@ export interface CollectionReader {
   text(id: string): string;
 }
 
+/** What it reads a collection from. */
+export type CollectionTables = Pick<SpaceStore, "db" | "rows" | "path">;
+
 /** `collectionId` returns the collection's number; undefined while nothing was ever written there. */
 export function createCollectionReader(
-  engine: Pick<ChangeEngine, "store">,
+  { db, rows, path }: CollectionTables,
   readers: Pick<ReaderPool, "run">,
   collectionId: () => number | undefined,
 ): CollectionReader {
-  const { store } = engine;
   const empty = (includeTotal: boolean): QueryResult =>
     includeTotal ? { ...NOTHING, total: 0, hasNext: false } : NOTHING;
   return {
@@ -49,17 +51,17 @@ export function createCollectionReader(
         if (performance.now() > until || steps > mostSteps) throw new ReadTooLong();
         return false;
       };
-      return store.rows.soundly(() => runQuery(store.db, rowsOf(no), { ...request, shouldStop }));
+      return rows.soundly(() => runQuery(db, rowsOf(no), { ...request, shouldStop }));
     },
     async aside({ filter, sort }, limit, includeTotal) {
       const no = collectionId();
       if (no === undefined) return empty(includeTotal);
       const job = { kind: "query", source: rowsOf(no), filter, sort, limit, includeTotal } as const;
-      return store.rows.soundlyLater(no, () => readers.run(store.path, job));
+      return rows.soundlyLater(no, () => readers.run(path, job));
     },
     text(id) {
       const no = collectionId();
-      const row = no === undefined ? undefined : store.rows.get(no, id);
+      const row = no === undefined ? undefined : rows.get(no, id);
       if (row?.state !== ROW_LIVE || row.doc === null) throw new Error(`record ${id} is held but not live`);
       return row.doc;
     },

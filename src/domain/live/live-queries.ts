@@ -14,9 +14,15 @@ import type { ChangeEngine } from "../../change/space-engine.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
+import type { OneSpaceEvents } from "../../space/one-space-events.ts";
 import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import type { Member } from "./audience.ts";
-import { type CollectionReader, createCollectionReader, ReadTooLong } from "./collection-reader.ts";
+import {
+  type CollectionReader,
+  type CollectionTables,
+  createCollectionReader,
+  ReadTooLong,
+} from "./collection-reader.ts";
 import type { LiveEntry } from "./live-entry.ts";
 import { groupTouched } from "./live-record.ts";
 import {
@@ -56,7 +62,9 @@ export interface ReadTimes {
 
 const READ_TIMES: ReadTimes = { windowMs: 10, commitMs: 20, turnMs: 10 };
 export interface LiveQueriesDeps {
-  readonly engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf" | "onCommit">;
+  readonly engine: Pick<ChangeEngine, "object" | "collectionIdOf" | "isWriting">;
+  readonly tables: CollectionTables;
+  readonly events: OneSpaceEvents;
   readonly readers: Pick<ReaderPool, "run">;
   readonly log: Log;
   /** Which paths of a dataset are declared datetimes; none are by default. */
@@ -101,7 +109,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
   const budget = createLoopBudget(readTimes.turnMs);
   const whenWhole = createWholeWindows({ readMs: readTimes.windowMs, open, drop, refills, snapshots, budget });
 
-  const stopListening = engine.onCommit(onCommit);
+  const stopListening = deps.events.on("committed", onCommit);
 
   function onCommit(batch: CommitBatch): void {
     if (collectionByKey.size === 0) return;
@@ -232,7 +240,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
 
   function readerOf(id: LiveCollection) {
     let collectionId: number | undefined;
-    const reader = createCollectionReader(engine, readers, () => {
+    const reader = createCollectionReader(deps.tables, readers, () => {
       collectionId ??= collectionIdIn(id);
       return collectionId;
     });
@@ -258,7 +266,7 @@ export function createLiveQueries(deps: LiveQueriesDeps): LiveQueries {
 
     async subscribe(collection, body, sink) {
       const request = parseLiveBody(collection, body, declaredKind);
-      if (engine.store.db.inTransaction) throw new Error("a subscription cannot begin within a write");
+      if (engine.isWriting()) throw new Error("a subscription cannot begin within a write");
       const member: Member = {
         sink,
         capacity: body.mailboxCapacity ?? LIMITS.mailboxCapacityDefault,

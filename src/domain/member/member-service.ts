@@ -76,8 +76,8 @@ export function createMemberService(deps: MemberServiceDeps) {
     shown = now;
     for (const frame of frames) for (const listener of [...listeners]) listener(frame);
   };
-  const stopRights = space.aclService.onChanged(notify);
-  const stopProfiles = space.engine.onCommit((batch) => {
+  const stopRights = space.events.on("aclChanged", notify);
+  const stopProfiles = space.events.on("committed", (batch) => {
     if (batch.touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) notify();
   });
 

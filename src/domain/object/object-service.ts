@@ -37,7 +37,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
 
   /** Returns the position after the last child of a folder. */
   const nextPosition = (parentId: string): string => {
-    const last = engine.store.rows.lastPosition(parentId);
+    const last = engine.lastPosition(parentId);
     const next = keyBetween(last, undefined, Math.random);
     return next ?? `${last}V`;
   };

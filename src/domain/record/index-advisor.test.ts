@@ -16,15 +16,15 @@ afterEach(async () => {
 /** An advisor over a space whose collection says it has so many rows, with a builder that only takes notes. */
 async function setUp(live = 10_000) {
   space = await openLiveSpace();
-  const { engine, object, put } = space;
+  const { engine, store, object, put } = space;
   for (let i = 0; i < 5; i++) await put(`r${i}`, { done: true, n: i, group: `g${i}` });
   const collectionId = engine.collectionIdOf(object, "things")!;
-  await engine.background(() => engine.store.rows.addLive(collectionId, live - 5));
+  await engine.background(() => store.rows.addLive(collectionId, live - 5));
   const built: string[] = [];
   const dropped: string[] = [];
   let nowMs = 0;
   const advisor = createIndexAdvisor({
-    engine,
+    tables: store,
     builder: {
       build: (_coll, path) => void built.push(path),
       drop: ({ path }) => void dropped.push(path),
@@ -53,8 +53,8 @@ async function setUp(live = 10_000) {
     /** An index that is there, all its keys in it. */
     async have(path: string, of = collectionId) {
       await engine.background(() => {
-        const index = { no: engine.store.queryIndexes.add(of, indexedPathOf(path)!), collectionId: of, path };
-        engine.store.queryIndexes.finish(index);
+        const index = { no: store.queryIndexes.add(of, indexedPathOf(path)!), collectionId: of, path };
+        store.queryIndexes.finish(index);
       });
     },
   };

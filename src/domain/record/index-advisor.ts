@@ -5,12 +5,12 @@
  * long.
  */
 import type { Clock } from "../../base/clock.ts";
-import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import type { Filter } from "../../query/filter/filter-types.ts";
 import { choosePath } from "../../query/plan/index-choice.ts";
 import type { QueryStats } from "../../query/run/run-query.ts";
 import type { QueryIndex } from "../../store/query-index-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
 import type { IndexBuilder } from "./index-builder.ts";
 
 /** In smaller collections reading is so fast that an index does not pay. */
@@ -30,7 +30,7 @@ const SAMPLE_CHARS = 1 << 19;
 const MAX_WANTS = 500;
 
 export interface IndexAdvisorDeps {
-  readonly engine: Pick<ChangeEngine, "store">;
+  readonly tables: Pick<SpaceStore, "queryIndexes" | "rows" | "db">;
   readonly builder: Pick<IndexBuilder, "build" | "drop" | "isComing" | "coming">;
   readonly clock: Clock;
   /** Whether a type declares the path in the dataset. */
@@ -56,7 +56,7 @@ export interface IndexAdvisor {
 
 export function createIndexAdvisor(deps: IndexAdvisorDeps): IndexAdvisor {
   const { builder, clock } = deps;
-  const { queryIndexes, rows, db } = deps.engine.store;
+  const { queryIndexes, rows, db } = deps.tables;
   const openedMs = clock.nowMs();
   /** Queries that lacked an index, by collection and path. */
   const wants = new Map<string, number>();

@@ -12,6 +12,7 @@ import { SvcError } from "../../protocol/errors.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { indexedPathOf } from "../../query/rows/index-key.ts";
 import type { QueryIndex } from "../../store/query-index-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
 
 const SLICE_MS = 2.5;
@@ -20,7 +21,8 @@ const ROWS_A_LOOK = 32;
 const DROPPED_A_SLICE = 500;
 
 export interface IndexBuilderDeps {
-  readonly engine: Pick<ChangeEngine, "background" | "spaceId" | "store">;
+  readonly engine: Pick<ChangeEngine, "background" | "spaceId">;
+  readonly tables: Pick<SpaceStore, "queryIndexes" | "rows" | "path">;
   readonly readers: Pick<ReaderPool, "run">;
   readonly startLongWork: StartLongWork;
   readonly log: Log;
@@ -54,7 +56,7 @@ interface Job {
 
 export function createIndexBuilder(deps: IndexBuilderDeps): IndexBuilder {
   const { engine, readers, log, sliceMs = SLICE_MS, rest = restAsLong } = deps;
-  const { queryIndexes, rows, path: database } = engine.store;
+  const { queryIndexes, rows, path: database } = deps.tables;
   const jobs: Job[] = [];
   let working: Promise<void> | undefined;
   let closed = false;

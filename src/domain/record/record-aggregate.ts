@@ -1,5 +1,4 @@
 import type { Log } from "../../base/log.ts";
-import type { ChangeEngine } from "../../change/space-engine.ts";
 import { explainAggregate } from "../../query/aggregate/aggregate-explain.ts";
 import { parsePipeline } from "../../query/aggregate/aggregate-parse.ts";
 import { pushdownOf } from "../../query/aggregate/aggregate-plan.ts";
@@ -9,6 +8,7 @@ import { pathsWantedByPipeline } from "../../query/aggregate/wanted-paths.ts";
 import type { Packed } from "../../query/readers/reader-job.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { NO_ROWS, rowsOf } from "../../query/rows/row-source.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
 import type { SchemaPort } from "../type/port.ts";
 import type { IndexAdvisor } from "./index-advisor.ts";
 import { onTheSpot } from "./on-the-spot.ts";
@@ -30,14 +30,14 @@ export type RecordAggregates = ReturnType<typeof createRecordAggregates>;
 
 /** Pipelines over the collections of a space (AGG-1). */
 export function createRecordAggregates(deps: {
-  engine: ChangeEngine;
+  tables: Pick<SpaceStore, "db" | "rows" | "path">;
   schema: Pick<SchemaPort, "declaredKind">;
   readers: ReaderPool;
   log: Log;
   advisor?: IndexAdvisor;
 }) {
-  const { engine, schema, readers, log, advisor } = deps;
-  const { db, rows, path } = engine.store;
+  const { schema, readers, log, advisor } = deps;
+  const { db, rows, path } = deps.tables;
 
   const prepare = (source: QuerySource, body: AggregateBody): Prepared => {
     const declared = (declaredPath: string) => schema.declaredKind(source.dataset, declaredPath);

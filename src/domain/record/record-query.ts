@@ -14,6 +14,7 @@ import { isQuickRead } from "../../query/run/quick-read.ts";
 import { planRequest, type QueryRequest, type QueryResult, runQuery, windowOf } from "../../query/run/run-query.ts";
 import { parseSort } from "../../query/value/sort.ts";
 import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
 import type { SchemaPort } from "../type/port.ts";
 import type { IndexAdvisor } from "./index-advisor.ts";
 import { onTheSpot } from "./on-the-spot.ts";
@@ -52,7 +53,8 @@ export type RecordQueries = ReturnType<typeof createRecordQueries>;
 
 /** Snapshot reads of the collections of a space. */
 export function createRecordQueries(deps: {
-  engine: Pick<ChangeEngine, "store" | "object" | "collectionIdOf">;
+  engine: Pick<ChangeEngine, "object" | "collectionIdOf">;
+  tables: Pick<SpaceStore, "db" | "rows" | "queryIndexes" | "path">;
   schema: Pick<SchemaPort, "declaredKind">;
   readers: Pick<ReaderPool, "run">;
   log: Log;
@@ -60,7 +62,7 @@ export function createRecordQueries(deps: {
   advisor?: IndexAdvisor;
 }) {
   const { engine, schema, readers, log, advisor } = deps;
-  const { db, rows, queryIndexes, path } = engine.store;
+  const { db, rows, queryIndexes, path } = deps.tables;
 
   /** A dataset of an object; unknown datasets are empty, unknown objects an error. */
   const sourceOf = (objectId: string, dataset: string): QuerySource => {

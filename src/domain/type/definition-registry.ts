@@ -18,7 +18,7 @@ export interface DefinitionRegistry extends RulesRegistry {
 }
 
 export function createDefinitionRegistry(
-  store: SpaceStore,
+  table: Pick<SpaceStore["schema"], "declaration" | "addDeclaration">,
   builtIns: ReadonlyMap<string, WritableDataset>,
   endsWithItsRoot: RulesRegistry["endsWithItsRoot"] = () => false,
 ): DefinitionRegistry {
@@ -26,7 +26,7 @@ export function createDefinitionRegistry(
   const compiledById = new Map<string, DeclaredRules>();
 
   const compiled = (versionId: string): DeclaredRules | undefined => {
-    const text = store.schema.declaration(versionId);
+    const text = table.declaration(versionId);
     if (text === undefined) return undefined;
     const known = compiledById.get(versionId);
     if (known) return known;
@@ -53,7 +53,7 @@ export function createDefinitionRegistry(
     learn(objectId, body) {
       if (body.dataset !== VERSIONS_DATASET) return [];
       return versionsIn(objectId, body.records).map(({ name, id, text }) => {
-        store.schema.addDeclaration(id, text);
+        table.addDeclaration(id, text);
         return name;
       });
     },

@@ -2,6 +2,7 @@ import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
 import type { PropertyDef, TypeInfo } from "../../protocol/type.ts";
+import type { OneSpaceEvents } from "../../space/one-space-events.ts";
 import { byCreation, createdVersion, type Definition, readDefinition, withoutSystem } from "./definition.ts";
 import {
   DATASET_DEFS_DATASET,
@@ -46,7 +47,14 @@ export interface SchemaView {
   touch(typeId: string): void;
 }
 
-export function createSchemaView(engine: ChangeEngine): SchemaView {
+export interface SchemaViewDeps {
+  engine: ChangeEngine;
+  events: OneSpaceEvents;
+  /** The rows that say that they are types. */
+  typeRows(): readonly { id: string }[];
+}
+
+export function createSchemaView({ engine, events, typeRows }: SchemaViewDeps): SchemaView {
   const entries = new Map<string, TypeEntry>();
   /** Types to read anew before the next answer. */
   const stale = new Set<string>();
@@ -55,9 +63,8 @@ export function createSchemaView(engine: ChangeEngine): SchemaView {
 
   const load = () => {
     loaded = true;
-    const { store, onCommit } = engine;
-    for (const row of store.schema.typeRows()) stale.add(row.id);
-    onCommit((batch) => {
+    for (const row of typeRows()) stale.add(row.id);
+    events.on("committed", (batch) => {
       for (const { dataset, object, recordId, before, doc } of batch.touched) {
         if (SCHEMA_DATASETS.has(dataset)) stale.add(object);
         else if (dataset === OBJECTS_DATASET && (before?.includes(MARKER_TEXT) || doc?.includes(MARKER_TEXT)))
@@ -78,7 +85,7 @@ export function createSchemaView(engine: ChangeEngine): SchemaView {
     }
     index = undefined;
     // What was read inside a transaction may be rolled back with it, so it is read once more after the transaction.
-    if (engine.store.db.inTransaction)
+    if (engine.isWriting())
       queueMicrotask(() => {
         for (const id of ids) stale.add(id);
         refresh();

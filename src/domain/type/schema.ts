@@ -1,5 +1,5 @@
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
-import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
+import type { WriteTx } from "../../change/space-engine.ts";
 import { refusedAs, refusedPart, SvcError, validationFault } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
 import { NOTIFY_MODES, type NotifyMode } from "../../protocol/notify-mode.ts";
@@ -14,7 +14,7 @@ import type { DefinitionRegistry } from "./definition-registry.ts";
 import { VERSION_RULES } from "./definition-rules.ts";
 import type { SchemaPort, WritableDataset } from "./port.ts";
 import { checkPropertyValue, checkPropertyValues, propertyShape } from "./property-values.ts";
-import { createSchemaView, type SchemaView } from "./schema-view.ts";
+import { createSchemaView, type SchemaView, type SchemaViewDeps } from "./schema-view.ts";
 import { kindAlong, shapeBelow, shapeFault } from "./value-kind.ts";
 
 /** The schema of an open space: what is built in and what its types declare. */
@@ -33,14 +33,15 @@ const EVERY_OBJECT_HAS = new Set(["svc", "nav"]);
 /** Properties of a chat that only the count of its messages moves. */
 const CHAT_COUNTERS = new Set(["unreadCount", "unreadMentions", "unreadReactionsCount"]);
 
-export function createSchema(deps: {
-  engine: ChangeEngine;
+interface SchemaDeps extends SchemaViewDeps {
   /** The registry that the engine folds by. */
   registry: DefinitionRegistry;
   builtIns: ReadonlyMap<string, WritableDataset>;
-}): Schema {
-  const { engine, registry, builtIns } = deps;
-  const view = createSchemaView(engine);
+}
+
+export function createSchema(deps: SchemaDeps): Schema {
+  const { registry, builtIns } = deps;
+  const view = createSchemaView(deps);
 
   const properties = (typeId: string) => builtInProperties(typeId) ?? view.type(typeId)?.properties;
 
@@ -95,11 +96,12 @@ export function createSchema(deps: {
 
   const writable = (definition: Definition, tx: WriteTx): WritableDataset => {
     const { id, text } = definition.version();
-    if (engine.store.schema.declaration(id) === undefined) {
+    let compiled = registry.compiled(id);
+    if (!compiled) {
       const records = [{ id, upsert: true, ops: [{ type: "$set" as const, path: "", value: { declaration: text } }] }];
       tx.append(tx.object(definition.typeId)!, { dataset: VERSIONS_DATASET, records }, VERSION_RULES);
+      compiled = registry.compiled(id);
     }
-    const compiled = registry.compiled(id);
     if (!compiled) {
       const { name } = definition.declaration;
       const said = { reason: refusal("definition.merged") };

@@ -4,6 +4,7 @@ import { refusedAs, refusedPart, svcError } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { TypeInfo } from "../../protocol/type.ts";
+import type { SpaceStore } from "../../store/space-store.ts";
 import { builtInTypes } from "./built-in-types.ts";
 import { TYPE_MARKER } from "./definition-datasets.ts";
 import { XKEY } from "./property-record.ts";
@@ -29,6 +30,8 @@ interface TypeServiceDeps {
   requireWriter(): void;
   /** Makes an object whose row holds the given dotted paths. */
   createRow(tx: WriteTx, fields: JsonObject): { id: string };
+  /** Every place in the objects' rows that links to an object. */
+  linksTo: SpaceStore["schema"]["linksTo"];
   /** Gives an object that is there without content its row. */
   fillRow(tx: WriteTx, object: ObjectEntry, fields: JsonObject): void;
 }
@@ -94,7 +97,7 @@ export function createTypeService(deps: TypeServiceDeps) {
 
     /** Returns the objects that link to an object through properties of format links, of types that they still carry. */
     backlinks(objectId: string): Backlink[] {
-      return engine.store.schema
+      return deps
         .linksTo(objectId)
         .filter(({ ns, prop }) => schema.properties(ns)?.get(prop)?.format?.type === "links")
         .map(({ id, ns, prop }) => ({ objectId: id, typeId: ns, propId: prop }));

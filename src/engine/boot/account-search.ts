@@ -26,8 +26,8 @@ export function openSearch(
     directory: join(accountDir, "index"),
     databaseOf: stores.paths.space,
     open: async (spaceId) => {
-      const { id, engine } = await spaces.open(spaceId);
-      const { rowLog } = engine.store;
+      const { id, engine, store } = await spaces.open(spaceId);
+      const { rowLog } = store;
       return {
         types: stores.schemaOf(id).view,
         trimLog: (before, limit) => engine.background(() => rowLog.trim(before, limit)),

@@ -86,7 +86,7 @@ export function openServices(deps: OpenServicesDeps) {
     changeAcl,
     isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
   });
-  const box = inboxBoxOf(tech.space.engine);
+  const box = inboxBoxOf(tech.space);
   const inbox = createInboxMessages({ account, tech: tech.space.replica, box, clock, log });
   const inboxMessages = parts.adopt(inbox, closePart);
   const messages = createInvitationMessages({ inboxMessages, profile });
@@ -185,17 +185,20 @@ export function openServices(deps: OpenServicesDeps) {
 /** Opens reads and live windows over the account's own collections. */
 function openListings({ parts, stores, opened, clock, log }: OpenServicesDeps) {
   const { tech, techSchema } = opened;
-  const { engine } = tech.space;
+  const { engine, events, store } = tech.space;
   const { readers } = stores;
   const { declaredKind } = techSchema;
   const listing = parts.adopt(createSpacesListing({ tech, store: stores.account, clock }), closePart);
   const spacesLive = parts.adopt(createLiveQueries({ ...listing, log, declaredKind }), closePart);
-  const techLive = parts.adopt(createLiveQueries({ engine, readers, log, declaredKind }), closePart);
+  const techLive = parts.adopt(
+    createLiveQueries({ engine, events, tables: store, readers, log, declaredKind }),
+    closePart,
+  );
   return {
     techLive,
     spacesLive,
     spacesQueries: createRecordQueries({ ...listing, schema: techSchema, log }),
-    techQueries: createRecordQueries({ engine, schema: techSchema, readers, log }),
+    techQueries: createRecordQueries({ engine, tables: store, schema: techSchema, readers, log }),
   };
 }
 

@@ -92,12 +92,15 @@ export async function openStores(deps: {
           walCopying,
           onFailure: (err) => log.error("a commit failed", { err, spaceId }),
           onRepair: (code, facts) => repairs.note(spaceId, code, facts),
-          registry: (store) => createDefinitionRegistry(store, builtIns, endsWithItsRoot),
+          registry: (store) => createDefinitionRegistry(store.schema, builtIns, endsWithItsRoot),
         }),
       );
-      schemas.set(spaceId, createSchema({ engine: space.engine, registry: space.registry, builtIns }));
-      space.engine.onCommit((batch) => events.emit("committed", space, batch));
-      space.aclService.onChanged(() => events.emit("aclChanged", space));
+      events.follow(space);
+      const { engine, registry, store } = space;
+      schemas.set(
+        spaceId,
+        createSchema({ engine, events: space.events, typeRows: store.schema.typeRows, registry, builtIns }),
+      );
       return space;
     },
   };

@@ -247,7 +247,7 @@ async function startLan(deps: TransportsDeps): Promise<Lan> {
     compareSoon();
   });
   linkKeys.onChange((atOnce) => (atOnce ? links.spacesChanged() : compareSoon()));
-  deps.tech.engine.onCommit((batch) => {
+  deps.tech.events.on("committed", (batch) => {
     if (batch.touched.some(({ dataset }) => dataset === ACL_SECRETS_DATASET)) compareSoon();
   });
   return {

@@ -13,7 +13,7 @@ const SAMPLE_BYTES = 256 << 10;
 
 /** The part of a replica that counts what peers keep. */
 export const claims = (space: ReplicaSource, pendingDigest: () => Uint8Array): Pick<Replica, "claimOf"> => {
-  const unkept = space.engine.store.memo(() => unkeptOf(space));
+  const unkept = space.store.memo(() => unkeptOf(space));
   return { claimOf: (state) => claimOf(space, unkept(), pendingDigest(), state) };
 };
 
@@ -27,8 +27,7 @@ interface Unkept {
   readonly pending: readonly PendingRecord[];
 }
 
-function unkeptOf({ acl, engine }: ReplicaSource): Unkept {
-  const { sync } = engine.store;
+function unkeptOf({ acl, store: { sync } }: ReplicaSource): Unkept {
   const isNew = ({ id }: { readonly id: Uint8Array }): boolean => !sync.hasRecord("peer", id);
   const log = acl.records();
   const from = log.findIndex(isNew);
@@ -50,7 +49,7 @@ function claimOf(
   state: RemoteState,
 ): Claim | undefined {
   if (!hasOurBodies(space, state)) return undefined;
-  const { store } = space.engine;
+  const { store } = space;
   const { sync } = store;
   const mark = sync.markOf("peer");
   const reach = unkept.changes
@@ -82,8 +81,7 @@ function claimOf(
 }
 
 /** Ids of some changes, by their numbers in the order of arrival here; `after` is exclusive. */
-function sampleOf({ engine }: ReplicaSource, after: number, { upto, again }: Reach): Uint8Array[] {
-  const { changes } = engine.store;
+function sampleOf({ engine, store: { changes } }: ReplicaSource, after: number, { upto, again }: Reach): Uint8Array[] {
   const ids: Uint8Array[] = [];
   let bytes = 0;
   for (const no of [...someOf(again), ...numbersWithin(after, upto)]) {

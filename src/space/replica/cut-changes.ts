@@ -7,14 +7,14 @@ import type { ReplicaSource } from "./source.ts";
 
 const SHOWN = 50;
 
-type CutSource = Pick<ReplicaSource, "engine" | "acl" | "accountKey">;
+type CutSource = Pick<ReplicaSource, "engine" | "store" | "acl" | "accountKey">;
 
 /**
  * Changes of members that do not count because a record took away the right to write before anybody had seen them. They are
  * kept, and shown nowhere else. Accounts that lost nothing are left out.
  */
 export function cutChangesOf(space: CutSource): CutChanges[] {
-  const { changes } = space.engine.store;
+  const { changes } = space.store;
   const writersByAuthor = Map.groupBy(changes.writers(), ({ author }) => bytesToHex(author));
   return [...space.acl.state.revocations.keys()].flatMap((name) => {
     const account = space.acl.state.members.get(name)?.account;
@@ -39,7 +39,7 @@ export function cutChangesOf(space: CutSource): CutChanges[] {
 export function ownCutCount(space: CutSource): number {
   const own = bytesToHex(space.accountKey);
   if (!space.acl.state.revocations.has(own)) return 0;
-  const { changes } = space.engine.store;
+  const { changes } = space.store;
   const writers = changes.writers().filter(({ author }) => bytesToHex(author) === own);
   return writers.reduce((sum, { no }) => sum + changes.countUncounted(no), 0);
 }

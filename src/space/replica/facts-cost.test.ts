@@ -17,16 +17,16 @@ test("[SYNC-5] what a status and a vector are computed from after a write is rea
   await withDevices(async (devices) => {
     const one = devices.open("one", devices.owner);
     await one.write("a", "1");
-    const { replica, engine } = one.space;
+    const { replica, store } = one.space;
     const read = () => {
       const { total } = replica.facts();
       return { total, writers: replica.vector().writers };
     };
     const before = read();
     await one.write("b", "2");
-    statements.scans(engine.store.db.filename);
+    statements.scans(store.db.filename);
     expect(read()).toEqual(before);
-    const scans = statements.scans(engine.store.db.filename);
+    const scans = statements.scans(store.db.filename);
     expect(scans.filter((step) => !BOUNDED.some((bounded) => bounded.test(step)))).toEqual([]);
   });
 });

@@ -35,8 +35,8 @@ interface Backlog {
 }
 
 function backlogOf(space: ReplicaSource): Backlog {
-  const { engine } = space;
-  const { sync, parked, pendingBodies } = engine.store;
+  const { engine, store } = space;
+  const { sync, parked, pendingBodies } = store;
   const unconfirmed = sync.keptNowhereElse();
   const parkedObjects = new Set<string>();
   const waiting = parked.waitingCount(PATIENCE_ROUNDS);
@@ -71,8 +71,7 @@ const isStale = (space: ReplicaSource): boolean => hasStaleObjects(space) || spa
 const awaitsPlace = ({ acl }: ReplicaSource): boolean =>
   acl.pending.list().some(({ pending }) => pending.kind === "acl" && acl.isAwaited(pending.id));
 
-function aclKeptNowhereElse({ engine, acl, accountKey }: ReplicaSource): number {
-  const { sync } = engine.store;
+function aclKeptNowhereElse({ store: { sync }, acl, accountKey }: ReplicaSource): number {
   const proposals = acl.pending
     .list()
     .filter(({ pending }) => equalBytes(pending.author, accountKey) && !sync.hasRecord("peer", pending.id));
@@ -85,7 +84,7 @@ const isComplete = ({ unconfirmedCount, parkedCount, stale, unplaced, aclCount }
 
 /** The part of a replica that its status is computed from. */
 export const statusFacts = (space: ReplicaSource): Pick<Replica, "facts" | "objectFacts" | "backlog"> => {
-  const stored = space.engine.store.memo(() => factsOf(space));
+  const stored = space.store.memo(() => factsOf(space));
   return {
     // That the last row was folded is known without a change of the database.
     facts: () => (space.engine.isOwing() ? { ...stored(), stale: true, complete: false } : stored()),
@@ -108,7 +107,7 @@ function factsOf(space: ReplicaSource): SpaceFacts {
   }
   return {
     complete: isComplete(backlog),
-    total: engine.store.sync.regularObjects(),
+    total: space.store.sync.regularObjects(),
     waiting: counted.size,
     stale: backlog.stale,
   };
@@ -116,7 +115,7 @@ function factsOf(space: ReplicaSource): SpaceFacts {
 
 /** Changes that follow ACL records which nobody else has are of no use to others either. */
 function isObjectComplete(space: ReplicaSource, object: ObjectEntry): boolean {
-  const { sync, parked, pendingBodies } = space.engine.store;
+  const { sync, parked, pendingBodies } = space.store;
   const waits =
     pendingBodies.waitingCountOf(object.no, PATIENCE_ROUNDS) > 0 ||
     (parked.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(space).parkedObjects.has(bytesToHex(object.id)));
@@ -127,7 +126,7 @@ function isObjectComplete(space: ReplicaSource, object: ObjectEntry): boolean {
 function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFacts | undefined {
   const object = space.engine.object(objectId);
   if (!object || object.deleted) return undefined;
-  const { changes, sync } = space.engine.store;
+  const { changes, sync } = space.store;
   const { count, newestNo } = sync.objectSize(object.no);
   const newest = changes.newestOfObject(object.no);
   const hasContent = newest !== undefined && !equalBytes(newest.id, object.id);
@@ -149,8 +148,8 @@ const inVain = (kind: WaitKind, what: Uint8Array): Refusal =>
     : refusal("change.waits_in_vain", { kind, what: bytesToHex(what) });
 
 function spaceBacklogOf(space: ReplicaSource): SpaceBacklog {
-  const { engine, acl } = space;
-  const { parked, pendingBodies } = engine.store;
+  const { store, acl } = space;
+  const { parked, pendingBodies } = store;
   const backlog = backlogOf(space);
   const damaged = pendingBodies.damaged(QUARANTINE_SHOWN);
   return {

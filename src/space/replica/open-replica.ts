@@ -13,7 +13,7 @@ import { wanting } from "./wanted.ts";
 
 /** An open space as sync sees it, put together from what each file beside this one makes of it. */
 export function openReplica(space: ReplicaSource): Replica {
-  const { engine, keys } = space;
+  const { engine, store, keys } = space;
   const acl = createReplicaAcl(space);
   return {
     id: space.id,
@@ -35,8 +35,8 @@ export function openReplica(space: ReplicaSource): Replica {
     ...wanting(space),
     ...claims(space, acl.pendingDigest),
     ...notes(space),
-    newestNo: engine.store.sync.newestNo,
-    waitingBytes: () => engine.store.parked.usage().bytes,
+    newestNo: store.sync.newestNo,
+    waitingBytes: () => store.parked.usage().bytes,
     ...statusFacts(space),
   };
 }

@@ -13,7 +13,7 @@ test("[SYNC-5] what a local write costs the vector does not grow with the writer
     await one.write("a", "1");
     for (const { bytes } of one.changes()) await two.ingest(bytes);
     for (const { space } of [one, two]) {
-      const { db } = space.engine.store;
+      const { db } = space.store;
       db.transaction(() => {
         const add = db.query("INSERT INTO writers(author, id, seq, last, changes, counted) VALUES(?, ?, 1, ?, 1, 1)");
         for (let no = 0; no < WRITERS; no++) {

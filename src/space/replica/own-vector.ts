@@ -32,7 +32,7 @@ const LACKS_TOLD = 4096;
 
 /** What a vector is computed from: the parts of a space that matter here. */
 export interface VectorSource {
-  readonly engine: { readonly store: SpaceStore };
+  readonly store: SpaceStore;
   readonly acl: { head(): { readonly id: Uint8Array } };
 }
 
@@ -40,7 +40,7 @@ export interface VectorSource {
 export const comparisons = (
   source: VectorSource,
 ): Pick<Replica, "vector" | "isCoveredBy" | "claimedBeyond" | "suspects"> => ({
-  vector: source.engine.store.memo(() => vectorOf(source)),
+  vector: source.store.memo(() => vectorOf(source)),
   isCoveredBy: (theirs) => coversAll(source, theirs),
   claimedBeyond: (theirs) => claimedBeyond(source, theirs),
   suspects: (theirs) => suspects(source, theirs),
@@ -95,7 +95,7 @@ const cached = new WeakMap<SpaceStore, KnownVector>();
  * came to count or ceased to, what is added touches its writers alone.
  */
 export function vectorOf(source: VectorSource): StoredVector {
-  const { store } = source.engine;
+  const { store } = source;
   const newestNo = store.sync.newestNo();
   const revision = store.pendingBodies.revision();
   const aclHead = bytesToHex(source.acl.head().id);
@@ -176,7 +176,7 @@ export function lowestAt(store: SpaceStore, writer: number, seq: number): Uint8A
  * beyond ours, and forks that differ, prove nothing.
  */
 export function coverage(source: VectorSource, theirs: TheirVector): (writer: number, seq: number) => boolean {
-  const { store } = source.engine;
+  const { store } = source;
   const { parts } = vectorOf(source);
   const covered = new Map<number, number>();
   const coveredOf = (writer: number): number => {
@@ -192,7 +192,7 @@ export function coverage(source: VectorSource, theirs: TheirVector): (writer: nu
 }
 
 export function coversAll(source: VectorSource, theirs: TheirVector): boolean {
-  const { store } = source.engine;
+  const { store } = source;
   return vectorOf(source).parts.every(
     (part) => theirs.shared.has(part) || part.states.every((mine) => coveredSeq(store, mine, theirs) === mine.seq),
   );
@@ -209,7 +209,7 @@ function coveredSeq(store: SpaceStore, mine: StoredState, theirs: TheirVector): 
 }
 
 function suspects(source: VectorSource, theirs: TheirVector): StoredState[] {
-  const { store } = source.engine;
+  const { store } = source;
   const entryOf = entriesOf(vectorOf(source).parts);
   return theirs.states.flatMap((other) => {
     const mine = entryOf(other.key);

@@ -13,7 +13,7 @@ const FOREIGN_MAX = 256;
 export function notes(
   space: ReplicaSource,
 ): Pick<Replica, "unpublished" | "hasGivenUp" | "note" | "placeNote" | "notedPlaces" | "write"> {
-  const { store, writeNotes } = space.engine;
+  const { store, engine } = space;
   const replicaWrite = createReplicaWrite(space);
   return {
     unpublished: (limit) => unpublishedOf(space, limit),
@@ -21,7 +21,7 @@ export function notes(
     note: store.meta,
     placeNote: store.places.note,
     notedPlaces: store.places.ids,
-    write: (run) => writeNotes(() => run(replicaWrite)),
+    write: (run) => engine.writeNotes(() => run(replicaWrite)),
   };
 }
 
@@ -30,12 +30,11 @@ export function notes(
  * a change that counts follows such a change, nobody could take it in without that; so the earlier change is published
  * before it.
  */
-function unpublishedOf({ engine, accountKey }: ReplicaSource, limit: number): Unpublished[] {
-  const { sync, changes } = engine.store;
-  const writerId = engine.writerId();
-  const own = writerId && changes.writer(accountKey, writerId)?.no;
+function unpublishedOf({ engine, store }: ReplicaSource, limit: number): Unpublished[] {
+  const { sync, changes } = store;
+  const own = engine.writerNo();
   const taken = new Set<string>();
-  const foreignBefore = sync.hasForeign() ? foreignAncestors(engine, taken) : () => [];
+  const foreignBefore = sync.hasForeign() ? foreignAncestors(store, taken) : () => [];
   return sync.unconfirmed("network", limit).flatMap(({ no, writer, id, bytes }) => {
     const how = { no, isOwn: writer === 0 || writer === own, isNobodys: writer === 0 };
     if (!isWhatItWas(id, bytes)) {
@@ -53,7 +52,7 @@ const isWhatItWas = (id: Uint8Array, bytes: Uint8Array): boolean =>
  * The changes before a given one whose writers have no change that counts: parents first, each once. None if there are too
  * many.
  */
-function foreignAncestors({ store }: ReplicaSource["engine"], taken: Set<string>) {
+function foreignAncestors({ changes, sync }: ReplicaSource["store"], taken: Set<string>) {
   return (id: Uint8Array, bytes: Uint8Array): Uint8Array[] => {
     const found = new Map<string, StoredChange>();
     const walk = [{ id, bytes }];
@@ -64,8 +63,8 @@ function foreignAncestors({ store }: ReplicaSource["engine"], taken: Set<string>
       for (const before of prev ? [...parents, prev] : parents) {
         const name = bytesToHex(before);
         if (taken.has(name) || found.has(name)) continue;
-        const stored = store.changes.byId(before);
-        if (!stored || !store.sync.isForeign(stored.writer) || !isWhatItWas(stored.id, stored.bytes)) continue;
+        const stored = changes.byId(before);
+        if (!stored || !sync.isForeign(stored.writer) || !isWhatItWas(stored.id, stored.bytes)) continue;
         found.set(name, stored);
         walk.push(stored);
       }
@@ -77,8 +76,7 @@ function foreignAncestors({ store }: ReplicaSource["engine"], taken: Set<string>
 }
 
 /** What sync writes with a space, inside a write of its engine. */
-function createReplicaWrite({ engine, acl }: ReplicaSource): ReplicaWrite {
-  const { store } = engine;
+function createReplicaWrite({ store, acl }: ReplicaSource): ReplicaWrite {
   const { sync } = store;
   return {
     putNote: store.putMeta,

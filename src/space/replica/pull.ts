@@ -1,6 +1,5 @@
 import { bytesToHex, concatBytes, equalBytes } from "../../base/bytes.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
-import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { type Pull, type PulledFrame, REPLICA_BOUNDS, type Replica } from "../port/replica.ts";
 import {
@@ -15,12 +14,12 @@ import {
 import { lowestAt, type StoredState, vectorOf } from "./own-vector.ts";
 import type { ReplicaSource } from "./source.ts";
 
-type PullSource = Pick<ReplicaSource, "engine" | "acl">;
+type PullSource = Pick<ReplicaSource, "engine" | "store" | "acl">;
 
 /** The part of a replica that serves others. */
 export const serving = (space: PullSource): Pick<Replica, "pull" | "changesNamed"> => ({
   pull: (request) => pullFrame(space, request),
-  changesNamed: (ids) => changesNamed(space.engine, ids),
+  changesNamed: (ids) => changesNamed(space, ids),
 });
 
 /** Which changes of a writer the other lacks: all after a seq, or all whose ids it has not named. */
@@ -31,7 +30,8 @@ type Lacks = { readonly afterSeq: number } | { readonly except: ReadonlySet<stri
  * A derived root goes before the first change of its object.
  */
 function pullFrame(space: PullSource, request: Pull): PulledFrame {
-  const { store, objects, soundBytes } = space.engine;
+  const { store } = space;
+  const { objects, soundBytes } = space.engine;
   const rootOf = (id: Uint8Array): Uint8Array | undefined => {
     const stored = store.changes.byId(id);
     return stored && soundBytes(stored);
@@ -88,7 +88,7 @@ function lackingOf(space: PullSource, request: Pull): { lacksByWriter: Map<numbe
   );
   const lacksByWriter = new Map<number, Lacks>();
   const needIds: Uint8Array[] = [];
-  const { store } = space.engine;
+  const { store } = space;
   const { parts } = vectorOf(space);
   const asked = request.only ? [...theirs.keys()].flatMap((key) => stateIn(parts, key) ?? []) : statesIn(parts);
   for (const mine of asked) {
@@ -132,14 +132,14 @@ function firstLacking(store: SpaceStore, lacksByWriter: ReadonlyMap<number, Lack
 
 /** Changes asked for by name, as many as fit into a frame. */
 function changesNamed(
-  { store, soundBytes }: Pick<ChangeEngine, "store" | "soundBytes">,
+  { engine, store }: Pick<ReplicaSource, "engine" | "store">,
   ids: readonly Uint8Array[],
 ): Uint8Array[] {
   const changes: Uint8Array[] = [];
   let bytes = 0;
   for (const id of ids) {
     const change = store.changes.byId(id);
-    const sound = change && soundBytes(change);
+    const sound = change && engine.soundBytes(change);
     if (!sound) continue;
     bytes += sound.length;
     if (bytes > REPLICA_BOUNDS.frameBytes && changes.length > 0) break;

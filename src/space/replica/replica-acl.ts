@@ -12,8 +12,7 @@ const NOTHING_PENDING = new Uint8Array(32);
 
 /** A space's ACL log as sync sees it. */
 export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
-  const { acl, aclService, engine } = space;
-  const { store } = engine;
+  const { acl, aclService, store } = space;
 
   const waiting = store.memo(() => acl.pending.list());
   const hasWork = store.memo(aclService.hasWork);
@@ -22,6 +21,8 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
     if (ids.length === 0) return NOTHING_PENDING;
     return sha256(concatBytes(utf8ToBytes("svc/acl-pending/v1\0"), ...ids.sort((a, b) => Buffer.compare(a, b))));
   });
+
+  const isPublished = (id: Uint8Array): boolean => store.sync.hasRecord("network", id);
 
   const sequencePending = async (): Promise<void> => {
     if (!hasWork()) return;
@@ -46,11 +47,12 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
     pending: () => within(aclService.pending(), (bytes) => bytes),
     hasPending: () => waiting().length > 0,
     pendingDigest,
+    isPublished,
     unpublishedAt({ from, to }) {
       const standing = acl.records().slice(from, to === undefined ? undefined : to + 1);
       const lost =
         to === undefined ? acl.pending.list().flatMap(({ pending }) => (pending.kind === "acl" ? pending : [])) : [];
-      return [...standing, ...lost].find(({ id }) => !store.sync.hasRecord("network", id))?.bytes;
+      return [...standing, ...lost].find(({ id }) => !isPublished(id))?.bytes;
     },
 
     permissionOf: acl.permission,

@@ -11,35 +11,32 @@ export const taking = (space: ReplicaSource): Pick<Replica, "take" | "replaceWri
 });
 
 /** Whether a stub is all that is kept of the change here, and nobody misses more. */
-function isStubEnough({ engine }: Pick<ReplicaSource, "engine">, id: Uint8Array): boolean {
-  const { changes, pendingBodies } = engine.store;
+function isStubEnough({ changes, pendingBodies }: ReplicaSource["store"], id: Uint8Array): boolean {
   const stored = changes.byId(id);
   return stored !== undefined && isStub(stored.bytes) && !pendingBodies.has(stored.no);
 }
 
 /** Stores changes of other replicas, to be folded soon; durable when it resolves. */
 export async function takeIn(
-  space: Pick<ReplicaSource, "engine" | "accountKey">,
+  { engine, store }: Pick<ReplicaSource, "engine" | "store">,
   changes: readonly Uint8Array[],
 ): Promise<Taken> {
-  const { engine } = space;
   const verdicts = await engine.take(changes);
   const ids = changes.map(changeIdOf);
-  const ownId = engine.writerId();
-  const own = ownId && engine.store.changes.writer(space.accountKey, ownId)?.no;
+  const own = engine.writerNo();
   let fresh = 0;
   let changed = 0;
   let foreignOwn = false;
   verdicts.forEach((verdict, index) => {
     if (verdict.kind !== "stored") return;
     const id = ids[index]!;
-    const place = engine.store.sync.placeOf(id);
+    const place = store.sync.placeOf(id);
     const object = place && engine.objects.byNo(place.objectNo);
     if (object && equalBytes(object.id, id)) fresh++;
     else changed++;
     if (own !== undefined && place?.writer === own && !verdict.late) foreignOwn = true;
   });
-  const kept = changes.map((bytes, index) => !isStub(bytes) || isStubEnough(space, ids[index]!));
+  const kept = changes.map((bytes, index) => !isStub(bytes) || isStubEnough(store, ids[index]!));
   const refused = verdicts.filter((verdict) => verdict.kind === "refused");
   const strange = refused.filter(({ ofStranger }) => ofStranger).length;
   const count = (kind: IngestVerdict["kind"]) => verdicts.filter((verdict) => verdict.kind === kind).length;

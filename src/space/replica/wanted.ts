@@ -5,11 +5,12 @@ import type { ReplicaSource } from "./source.ts";
 /** The part of a replica that says what it lacks, so that others can be asked for it. */
 export function wanting({
   engine,
-}: Pick<ReplicaSource, "engine">): Pick<
+  store,
+}: Pick<ReplicaSource, "engine" | "store">): Pick<
   Replica,
   "held" | "wanted" | "awaitedStubs" | "chainsOf" | "lacksBodies" | "misses" | "age"
 > {
-  const { parked, pendingBodies, changes, sync } = engine.store;
+  const { parked, pendingBodies, changes, sync } = store;
   return {
     held: (limit) => [...parked.ids(limit / 2), ...parked.quarantinedIds(limit / 2)],
     wanted: (after, limit) =>

@@ -34,7 +34,7 @@ describe("bodies that are not everywhere", () => {
       return encodePullReply({ ...frame, changes: frame.changes.map(stubOf) });
     });
     await pullAll(withoutBodies, b);
-    expect(b.engine.store.pendingBodies.missingBodies(10)).toHaveLength(5);
+    expect(b.store.pendingBodies.missingBodies(10)).toHaveLength(5);
     expect(rows(b)).toBe("");
     // The vectors are the same, and yet there is something to do. Nobody takes b to keep anything.
     const { state, fetched } = await pullAll(remoteOf(b, account), c);
@@ -48,7 +48,7 @@ describe("bodies that are not everywhere", () => {
     expect(await givesBack(remoteOf(a, account), a.replica, claim)).toBe(true);
     for (const replica of [b, c]) {
       expect((await pullAll(remoteOf(a, account), replica)).fetched.missing).toBe(false);
-      expect(replica.engine.store.pendingBodies.count()).toBe(0);
+      expect(replica.store.pendingBodies.count()).toBe(0);
       expect(rows(replica)).toBe(rows(a));
       expect(await askState(remoteOf(a, account), replica.replica)).toMatchObject({ same: true });
       expect(hasOurBodies(a, await askState(remoteOf(replica, account), a.replica))).toBe(true);
@@ -71,7 +71,7 @@ describe("bodies that are not everywhere", () => {
     const genesis = createdSpaceGenesis(account, systemClock);
     const [a, b, c] = [replicaOf(genesis, account), replicaOf(genesis, account), replicaOf(genesis, account)];
     for (let i = 0; i < 2; i++) await writeItem(a, `r${i}`, "text");
-    const [first, second] = a.engine.store.changes.after(0, 10).filter(({ writer }) => writer !== 0);
+    const [first, second] = a.store.changes.after(0, 10).filter(({ writer }) => writer !== 0);
     await pullAll(
       stubbing(a, account, (bytes) => equalBytes(bytes, first!.bytes)),
       b,
@@ -80,7 +80,7 @@ describe("bodies that are not everywhere", () => {
       stubbing(a, account, (bytes) => equalBytes(bytes, second!.bytes)),
       c,
     );
-    expect([b, c].map(({ engine }) => engine.store.pendingBodies.count())).toEqual([1, 1]);
+    expect([b, c].map(({ store }) => store.pendingBodies.count())).toEqual([1, 1]);
     const { state } = await pullAll(remoteOf(b, account), c);
     expect([state.same, hasOurBodies(c, state)]).toEqual([false, false]);
     await pullAll(remoteOf(c, account), b);
@@ -122,9 +122,9 @@ describe("bodies that are not everywhere", () => {
       stubbing(b, account, () => true),
       c,
     );
-    expect(c.engine.store.pendingBodies.count()).toBe(630);
+    expect(c.store.pendingBodies.count()).toBe(630);
     await pullAll(remoteOf(b, account), c);
-    expect(c.engine.store.pendingBodies.count()).toBe(600);
+    expect(c.store.pendingBodies.count()).toBe(600);
     expect(rows(c)).toBe(rows(b));
   });
 
@@ -134,16 +134,16 @@ describe("bodies that are not everywhere", () => {
     const [a, b] = [replicaOf(genesis, account), replicaOf(genesis, account)];
     await writeItem(a, "x", "text");
     await pullAll(remoteOf(a, account), b);
-    const { header, id } = decodeChange(a.engine.store.changes.after(0, 10).at(-1)!.bytes) as Change;
+    const { header, id } = decodeChange(a.store.changes.after(0, 10).at(-1)!.bytes) as Change;
     const over = { parents: [id], prev: id, seq: header.seq + 1, lamport: header.lamport + 1, keyId: randomBytes(16) };
     const { bytes } = encodeChange(encodeHeader({ ...header, ...over }), randomBytes(100), account.signer);
     expect((await a.engine.ingest([bytes]))[0]!.kind).toBe("parked");
     expect((await b.engine.ingest([stubOf(bytes)]))[0]!.kind).toBe("stored");
     await pullAll(remoteOf(b, account), a);
     await pullAll(remoteOf(a, account), b);
-    for (const { engine } of [a, b]) {
-      expect(engine.store.parked.usage().count).toBe(0);
-      expect([engine.store.pendingBodies.count(), engine.store.pendingBodies.ofKind("key").length]).toEqual([1, 1]);
+    for (const { store } of [a, b]) {
+      expect(store.parked.usage().count).toBe(0);
+      expect([store.pendingBodies.count(), store.pendingBodies.ofKind("key").length]).toEqual([1, 1]);
     }
     expect(await askState(remoteOf(b, account), a.replica)).toMatchObject({ same: true });
   });
@@ -162,21 +162,21 @@ describe("bodies that are not everywhere", () => {
       append(type, tx, { dataset: "defs" }, "v");
       return type.idText;
     });
-    const isOfType = (bytes: Uint8Array) => a.engine.store.sync.placeOf(changeIdOf(bytes))?.objectNo === typeNo;
+    const isOfType = (bytes: Uint8Array) => a.store.sync.placeOf(changeIdOf(bytes))?.objectNo === typeNo;
     const typeNo = a.engine.object(typeId)!.no;
     await a.engine.write((tx) => tx.deleteObject(tx.object(typeId)!));
     await pullAll(stubbing(a, account, isOfType), b);
     expect(b.engine.object(typeId)!.deleted).toBe(true);
-    expect(b.engine.store.pendingBodies.count()).toBe(0);
+    expect(b.store.pendingBodies.count()).toBe(0);
     await a.engine.write((tx) =>
       append(tx.ensureDerived("test.items", ""), tx, { dataset: "notes", definition: `${typeId}/v` }, "n"),
     );
     await pullAll(remoteOf(a, account), b);
-    const notes = ({ engine }: Space) => {
+    const notes = ({ engine, store }: Space) => {
       const object = engine.object(engine.derivedId("test.items", ""))!;
-      return engine.store.rows.docs(engine.collectionIdOf(object, "notes") ?? -1);
+      return store.rows.docs(engine.collectionIdOf(object, "notes") ?? -1);
     };
-    expect(b.engine.store.parked.usage().count).toBe(0);
+    expect(b.store.parked.usage().count).toBe(0);
     expect(notes(b)).toEqual(notes(a));
     expect(notes(b)).toHaveLength(1);
   });

@@ -129,7 +129,7 @@ describe("sessions", () => {
       const remote = measured(remoteOf(from, account));
       const { state, fetched } = await pullAll(remote, into);
       expect(fetched).toMatchObject({ missing: false, brokenOff: false });
-      expect(into.engine.store.parked.usage().count).toBe(0);
+      expect(into.store.parked.usage().count).toBe(0);
       expect(coversAll(from, state.vector)).toBe(true);
       expect(remote.largest()).toBeLessThan(CHANNEL_LIMITS.messageBytes / 2);
       // Parts that are the same are named alone.
@@ -222,8 +222,8 @@ describe("sessions", () => {
     expect(rows(b)).toContain("good");
     // The parent of what waits was asked for by name, and came whole.
     expect(rows(b)).toBe(rows(a));
-    expect(b.engine.store.parked.usage().count).toBe(0);
-    expect(b.engine.store.parked.quarantineUsage().count).toBe(1);
+    expect(b.store.parked.usage().count).toBe(0);
+    expect(b.store.parked.quarantineUsage().count).toBe(1);
     expect(fetched.missing).toBe(false);
   });
 
@@ -233,13 +233,13 @@ describe("sessions", () => {
     const [a, b] = [replicaOf(genesis, account), replicaOf(genesis, account)];
     for (const text of ["1", "2", "3"]) await writeItem(a, "same", text);
     const parent = statesIn(vectorOf(a).parts)[0]!;
-    const secondId = a.engine.store.sync.idsOfWriter(parent.no, 2)[1]!.id;
+    const secondId = a.store.sync.idsOfWriter(parent.no, 2)[1]!.id;
     await b.engine.write(() => {
       for (let i = 0; i < 5_000; i++) {
         const waitFor = randomBytes(32);
         waitFor[0] = 0; // before the one that matters
         const change = { id: randomBytes(32), bytes: randomBytes(8), author: account.signer.publicKey, receivedMs: 0 };
-        b.engine.store.parked.put({ ...change, waitKind: "change", waitFor });
+        b.store.parked.put({ ...change, waitKind: "change", waitFor });
       }
     });
     let asked = 0;
@@ -342,7 +342,7 @@ describe("sessions", () => {
     test("[SYNC-4] does not fetch again what a peer leaves out when it is told of it, nor miss what counts", async () => {
       const { a, b, remote, framesOf } = await junkyard(true);
       expect(await framesOf(() => pullAll(remote, b))).toBe(JUNK / 2 + 1);
-      expect(b.engine.store.parked.quarantineUsage().count).toBeLessThan(JUNK / 4);
+      expect(b.store.parked.quarantineUsage().count).toBeLessThan(JUNK / 4);
       for (let round = 0; round < 3; round++) {
         await writeItem(a, "x", `text ${round}`);
         expect(await framesOf(() => pullAll(remote, b))).toBe(1);

@@ -63,7 +63,7 @@ describeWithNats("bodies on the network", () => {
         await round();
         await remove(owner, account);
         await witness.space.aclService.take(owner.chain());
-        const { pendingBodies } = witness.space.engine.store;
+        const { pendingBodies } = witness.space.store;
         expect(pendingBodies.count()).toBe(1);
         await round();
         expect(pendingBodies.count()).toBe(0);

@@ -19,7 +19,7 @@ transportContract("memory", async (): Promise<TransportEnds> => {
     timers: time,
     async open(host, device) {
       devices.push(device);
-      device.space.engine.onCommit(() => time.stir());
+      device.space.events.on("committed", () => time.stir());
       return createLanSync({
         ...host,
         links: links.join({

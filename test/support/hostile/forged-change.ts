@@ -97,7 +97,7 @@ function createForgerAt({ spaceId, space, object, heads, epoch, acl }: Place, si
 
 /** Continues behind the heads that `space` has of the object. */
 export function createForger(space: Space, object: ObjectEntry, signer: Signer): Forger {
-  const anyChange = space.engine.store.changes.after(0, 50).find(({ seq }) => seq > 0)!;
+  const anyChange = space.store.changes.after(0, 50).find(({ seq }) => seq > 0)!;
   const model = (decodeChange(anyChange.bytes) as Change).header;
   const place = {
     spaceId: space.id,

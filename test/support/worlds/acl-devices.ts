@@ -113,7 +113,7 @@ function createDevice(name: string, account: Account, start: () => Space): Devic
       const docs = (await rows()).map((text) => JSON.parse(text) as { id: string; v: string });
       return Object.fromEntries(docs.map(({ id, v }) => [id, v]));
     },
-    changes: () => space.engine.store.changes.after(0, 10_000),
+    changes: () => space.store.changes.after(0, 10_000),
     ingest: async (bytes) => (await space.engine.ingest([bytes]))[0]!,
     chain: () => space.acl.records().map(({ bytes }) => bytes),
     async reopen(between) {

@@ -7,12 +7,12 @@ import type { DatasetRules } from "../../../src/change/codec/dataset-rules.ts";
 import { OBJECTS_DATASET } from "../../../src/change/fold/projection.ts";
 import type { ObjectEntry } from "../../../src/change/graph/object-cache.ts";
 import { createHistory, type History } from "../../../src/change/history/history.ts";
-import type { ChangeEngine, WriteTx } from "../../../src/change/space-engine.ts";
+import type { WriteTx } from "../../../src/change/space-engine.ts";
 import { accountIdOf } from "../../../src/crypto/account-id.ts";
 import { cidFromDigest } from "../../../src/crypto/cid.ts";
 import type { Signer } from "../../../src/crypto/sign.ts";
 import { OBJECT_RULES } from "../../../src/domain/object/object-rules.ts";
-import { COMMON_SEED, changesOf, openEngine, type Rights } from "./open-engine.ts";
+import { COMMON_SEED, changesOf, type OpenEngine, openEngine, type Rights } from "./open-engine.ts";
 
 const RULES: Readonly<Record<string, DatasetRules>> = {
   items: { name: "items", idRule: "user" },
@@ -23,7 +23,7 @@ const RULES: Readonly<Record<string, DatasetRules>> = {
 
 export interface HistoryReplica {
   readonly author: string;
-  readonly engine: ChangeEngine;
+  readonly engine: OpenEngine;
   readonly history: History;
   /** Makes the object that all writes go to, with its row; answers its id. */
   createObject(): Promise<string>;
@@ -53,7 +53,7 @@ export function openHistoryReplica(options: {
   const rules = Object.values(RULES);
   const account = { signer: author };
   const engine = openEngine(options.dir, options.name, COMMON_SEED, account, rules, options.now, { rights, onFailure });
-  const history = createHistory({ engine });
+  const history = createHistory({ engine, store: engine.store });
   const objectIn = (tx: WriteTx, objectId: string): ObjectEntry => {
     const object = tx.object(objectId);
     if (!object) throw new Error("the object is not here");

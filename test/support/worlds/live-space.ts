@@ -99,15 +99,17 @@ function assemble(
   object: ObjectEntry,
   dir: ScratchDir,
 ) {
-  const { engine } = space;
-  const readers = createReaders(engine.store.path);
+  const { engine, store } = space;
+  const readers = createReaders(store.path);
   let broken: Error | undefined;
-  const readRow: typeof engine.store.rows.get = (collectionId, id) => {
+  const readRow: typeof store.rows.get = (collectionId, id) => {
     if (broken) throw broken;
-    return engine.store.rows.get(collectionId, id);
+    return store.rows.get(collectionId, id);
   };
   const live = createLiveQueries({
-    engine: { ...engine, store: { ...engine.store, rows: { ...engine.store.rows, get: readRow } } },
+    engine,
+    tables: { ...store, rows: { ...store.rows, get: readRow } },
+    events: space.events,
     readers: readers as unknown as ReaderPool,
     log: silentLog,
     readTimes: options.readTimes ?? NEVER_ASIDE,
@@ -120,13 +122,14 @@ function assemble(
 
   return {
     engine,
+    store,
     live,
     object,
     collection: { objectId: object.idText, dataset: DATASET } as LiveCollection,
     genesis,
     createObject: (fields: JsonObject) => createObject(engine, fields),
     /** The changes of the space that came after the first `known`, parents first. */
-    allChanges: (known = 0): Uint8Array[] => engine.store.changes.after(known, 100_000).map(({ bytes }) => bytes),
+    allChanges: (known = 0): Uint8Array[] => store.changes.after(known, 100_000).map(({ bytes }) => bytes),
     write,
     /** Several changes in one commit, however slow the machine is. */
     together: (lists: readonly RecordChange[][]) =>
@@ -148,7 +151,7 @@ function assemble(
         collection === "objects" ? 0 : engine.collectionIdOf(engine.object(collection.objectId)!, collection.dataset);
       if (collectionId === undefined) return [];
       const request = { ...body, filter: parseFilter(body.filter), sort: parseSort(body.sort) };
-      const result = runQuery(engine.store.db, rowsOf(collectionId), request);
+      const result = runQuery(store.db, rowsOf(collectionId), request);
       return result.records.map((text) => JSON.parse(text) as JsonObject);
     },
 

@@ -9,7 +9,8 @@ import type { Account } from "../../../src/crypto/account.ts";
 import { cidFromDigest } from "../../../src/crypto/cid.ts";
 import { keyIdOf } from "../../../src/crypto/seal.ts";
 import { refusalText } from "../../../src/protocol/refusals.ts";
-import { openSpaceStore } from "../../../src/store/space-store.ts";
+import { createOneSpaceEvents, type OneSpaceEvents } from "../../../src/space/one-space-events.ts";
+import { openSpaceStore, type SpaceStore } from "../../../src/store/space-store.ts";
 import { registryOf } from "./test-space.ts";
 
 /** What makes a space whose ACL says yes to everyone. */
@@ -49,8 +50,14 @@ export function createRights(): Rights {
   };
 }
 
+/** An engine and the store that it writes to, closed together, and where others listen to its commits. */
+export interface OpenEngine extends ChangeEngine {
+  readonly store: SpaceStore;
+  readonly events: OneSpaceEvents;
+}
+
 /** The bytes of every change, in the order in which it came. */
-export async function changesOf(engine: ChangeEngine): Promise<Uint8Array[]> {
+export async function changesOf(engine: Pick<OpenEngine, "idle" | "store">): Promise<Uint8Array[]> {
   await engine.idle();
   return engine.store.db
     .query<{ bytes: Uint8Array }, []>("SELECT bytes FROM changes ORDER BY no")
@@ -66,11 +73,13 @@ export function openEngine(
   rules: readonly DatasetRules[],
   now: () => number,
   { rights, ...more }: Partial<ChangeEngineDeps> & { rights?: Rights | undefined } = {},
-): ChangeEngine {
+): OpenEngine {
   const key = { id: keyIdOf(seed.readKey), key: seed.readKey };
-  return createChangeEngine({
+  const events = createOneSpaceEvents();
+  const store = more.store ?? openSpaceStore(join(dir, `${name}.db`));
+  const engine = createChangeEngine({
     spaceId: seed.spaceId,
-    store: more.store ?? openSpaceStore(join(dir, `${name}.db`)),
+    store,
     acl: {
       head: () => ({ id: seed.aclRoot, pos: 0, clock: 0 }),
       at: (id) => (Buffer.compare(id, seed.aclRoot) === 0 ? { pos: 0, clock: 0 } : undefined),
@@ -80,13 +89,24 @@ export function openEngine(
     registry: registryOf(...rules),
     signer: account.signer,
     clock: { nowMs: now },
+    committed: (batch) => events.emit("committed", batch),
     ...more,
   });
+  return {
+    ...engine,
+    store,
+    events,
+    async close() {
+      await engine.close();
+      await store.idle();
+      store.close();
+    },
+  };
 }
 
 /** Everything one engine has, handed to another in any order; all of it must find its place. */
 export async function deliver(
-  from: ChangeEngine,
+  from: OpenEngine,
   to: ChangeEngine,
   shuffle: <T>(items: readonly T[]) => T[],
 ): Promise<void> {

@@ -112,7 +112,7 @@ function createReplica(opened: Open): Replica {
       const { space } = device;
       const records = space.acl.records().slice(1); // the root came with the space
       // Who was removed cannot open what came after, nor what follows it, but holds it like everybody else.
-      const { parked } = space.engine.store;
+      const { parked } = space.store;
       const sealed = space.role() === "none" ? [...parked.ofKind("key"), ...parked.ofKind("change")] : [];
       return [
         ...records.map(({ id, bytes }) => packetOf("acl", id, bytes)),
@@ -154,15 +154,15 @@ function createReplica(opened: Open): Replica {
       return decoded;
     },
     parked: async () =>
-      engine()
-        .store.db.query<{ id: Uint8Array }, []>(
+      device.space.store.db
+        .query<{ id: Uint8Array }, []>(
           "SELECT id FROM parked UNION SELECT c.id FROM pending_bodies u JOIN changes c ON c.no = u.change",
         )
         .all()
         .map((row) => bytesToHex(row.id)),
     forks: async () =>
-      engine()
-        .store.db.query<{ n: number }, []>(
+      device.space.store.db
+        .query<{ n: number }, []>(
           "SELECT count(*) AS n FROM (SELECT 1 FROM changes WHERE seq > 0 GROUP BY writer, seq HAVING count(*) > 1)",
         )
         .get()!.n,

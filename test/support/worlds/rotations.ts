@@ -79,7 +79,7 @@ export function faultsOnNetwork(messages: readonly ReadMessage[], space: Space):
   const found = standing.filter((id) => inLog.has(id));
   if (found.join() !== log.join())
     faults.push(`the log has ${log.length} records, of which its places ${found.length}`);
-  for (const { id, writer, counts } of space.engine.store.changes.after(0, 10_000))
+  for (const { id, writer, counts } of space.store.changes.after(0, 10_000))
     if (counts && writer !== 0 && !counting.has(bytesToHex(id))) faults.push(`change ${bytesToHex(id)} stands nowhere`);
   return faults;
 }

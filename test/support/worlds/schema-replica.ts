@@ -39,10 +39,10 @@ export function openSchemaReplica(options: {
   const assemble = () => {
     const store = openSpaceStore(join(options.dir, `${options.name}.db`));
     const builtIns = spaceDatasets();
-    const registry = createDefinitionRegistry(store, builtIns);
+    const registry = createDefinitionRegistry(store.schema, builtIns);
     const more = { store, registry, rights, onFailure };
     const engine = openEngine(options.dir, options.name, COMMON_SEED, { signer: author }, [], options.now, more);
-    const schema = createSchema({ engine, registry, builtIns });
+    const schema = createSchema({ engine, events: engine.events, typeRows: store.schema.typeRows, registry, builtIns });
     const requireWriter = () => {};
     const accountId = accountIdOf(author.publicKey);
     const records = createRecordService({ engine, schema, accountId, requireWriter, followLocal: () => {} });
@@ -56,6 +56,7 @@ export function openSchemaReplica(options: {
     });
     return {
       engine,
+      store,
       registry,
       schema,
       records,
@@ -67,6 +68,7 @@ export function openSchemaReplica(options: {
         requireWriter,
         createRow: objects.writeNew,
         fillRow: objects.fillDerived,
+        linksTo: store.schema.linksTo,
       }),
       properties: createPropertyService({ engine, schema, requireWriter }),
       datasets: createDatasetService({ engine, schema, requireWriter }),
@@ -74,7 +76,7 @@ export function openSchemaReplica(options: {
   };
   let open = assemble();
 
-  const query = <T>(sql: string): T[] => open.engine.store.db.query<T, []>(sql).all();
+  const query = <T>(sql: string): T[] => open.store.db.query<T, []>(sql).all();
 
   return {
     name: options.name,

@@ -72,8 +72,8 @@ export const rows = (space: Space): string => rowTexts(space).join("\n");
 /** Writers that both replicas have, with one change each. What it says nobody asks: neither lacks it. */
 export function addWriters(spaces: readonly Space[], author: Uint8Array, count: number): void {
   const made = Array.from({ length: count }, () => ({ writer: randomBytes(16), id: randomBytes(32) }));
-  for (const { engine } of spaces) {
-    const { db } = engine.store;
+  for (const { store } of spaces) {
+    const { db } = store;
     const addWriter = db.query<{ no: number }, [Uint8Array, Uint8Array, Uint8Array]>(
       "INSERT INTO writers(author, id, seq, last) VALUES(?, ?, 1, ?) RETURNING no",
     );

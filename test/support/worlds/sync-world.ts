@@ -176,7 +176,7 @@ function createSyncDevice(device: Device, { path, world, onNetwork }: DevicePlac
         },
       }),
     async write(id, text) {
-      const { store } = device.space.engine;
+      const { store } = device.space;
       const before = store.sync.newestNo();
       await device.write(id, text);
       time.stir();
@@ -187,7 +187,7 @@ function createSyncDevice(device: Device, { path, world, onNetwork }: DevicePlac
     },
     removeMember: (account) => changeAcl((context) => removeAccounts(context, [account.id])),
     changeIds() {
-      const { changes, sync } = device.space.engine.store;
+      const { changes, sync } = device.space.store;
       const newestNo = sync.newestNo();
       for (const { id } of newestNo > known.upto ? changes.after(known.upto, 10_000) : [])
         known.ids.add(bytesToHex(id));
@@ -299,7 +299,7 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
       chunk: async () => new Uint8Array(0),
     }),
   );
-  space.engine.onCommit(() => {
+  space.events.on("committed", () => {
     time.stir();
     service.committed(replica);
   });
@@ -312,7 +312,7 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
       if (!isKilled() && !space.engine.closing()) throw error;
     });
   };
-  space.aclService.onChanged(() => {
+  space.events.on("aclChanged", () => {
     service.aclChanged(replica);
     notifyAdmitted();
   });
@@ -324,7 +324,7 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
 
 /** Rows of everything that it has, as they are stored. */
 export const rowsOf = ({ device: { space } }: SyncDevice): string[] =>
-  space.engine.store.db
+  space.store.db
     .query<{ doc: string }, []>("SELECT doc FROM rows WHERE state > 0 ORDER BY collectionId, id")
     .all()
     .map(({ doc }) => doc);
@@ -335,7 +335,7 @@ export function createSnapshots() {
   return {
     /** As they are while it runs: a database and its log. */
     copy(device: SyncDevice): void {
-      const { path } = device.device.space.engine.store;
+      const { path } = device.device.space.store;
       copyFiles(path, `${path}.snapshot`);
       pathByDevice.set(device, `${path}.snapshot`);
     },

@@ -5,7 +5,6 @@ import type { SpaceId } from "../../../src/base/ids.ts";
 import type { ChangeBody } from "../../../src/change/codec/change-body.ts";
 import type { DatasetRules } from "../../../src/change/codec/dataset-rules.ts";
 import type { RulesRegistry } from "../../../src/change/codec/ports.ts";
-import type { ChangeEngine } from "../../../src/change/space-engine.ts";
 import type { Account } from "../../../src/crypto/account.ts";
 import {
   type OpenSpaceDeps,
@@ -54,11 +53,11 @@ export async function writeItem({ engine }: Space, id: string, text: string): Pr
 }
 
 /** Rows of one of its datasets as they are stored, tombstones among them, ordered by id. */
-export function rowTexts({ engine }: { engine: ChangeEngine }, dataset = ITEMS.name): string[] {
+export function rowTexts({ engine, store }: Pick<Space, "engine" | "store">, dataset = ITEMS.name): string[] {
   const object = engine.object(engine.derivedId(ITEMS_TYPE, ""));
   const collectionId = object && engine.collectionIdOf(object, dataset);
   if (collectionId === undefined) return [];
-  return engine.store.db
+  return store.db
     .query<{ doc: string }, [number]>("SELECT doc FROM rows WHERE collectionId = ? AND state > 0 ORDER BY id")
     .all(collectionId)
     .map(({ doc }) => doc);

@@ -8,7 +8,7 @@ import { ITEMS_TYPE } from "./test-space.ts";
 /** Every change in the log, in the order in which it came: parents before what needs them. */
 export function* allChanges(space: Space): Generator<StoredChange> {
   for (let after = 0; ; ) {
-    const page = space.engine.store.changes.after(after, 200);
+    const page = space.store.changes.after(after, 200);
     yield* page;
     if (page.length < 200) return;
     after = page[page.length - 1]!.no;
