@@ -3,12 +3,12 @@ import { encodeCbor } from "../base/dag-cbor.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Replica } from "../space/replica.ts";
-import type { EventTransport } from "./event-relay.ts";
 import type { LinkManager } from "./lan/link-manager.ts";
 import type { PeerLink } from "./lan/peer-link.ts";
 import type { NetworkStore } from "./network/network-store.ts";
 import { type ChannelKeys, deriveChannelKeys } from "./network/subjects.ts";
 import { decodeSpacePayload } from "./session/messages.ts";
+import type { EventTransport } from "./transport.ts";
 
 const EVENT = "event";
 

@@ -4,6 +4,7 @@ import type { SearchService } from "../../domain/search/search-service.ts";
 import type { Replica } from "../../space/replica.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SyncService } from "../../sync/sync-service.ts";
+import type { Transports } from "../../sync/transports.ts";
 import type { AccountFiles } from "../account-files.ts";
 import { openSearch } from "../account-search.ts";
 import type { LinkKeys } from "../link-keys.ts";
@@ -28,6 +29,7 @@ export interface BootParts {
   readonly stores: Stores;
   readonly opened: OpenAccount;
   readonly bus: Bus;
+  readonly transports: Transports;
   readonly linkKeys: LinkKeys;
   readonly sync: SyncService;
   readonly files: AccountFiles;
@@ -71,7 +73,7 @@ export function addWorkers(workers: Services, options: BootOptions, parts: BootP
 
 function openTransports(workers: Services, options: BootOptions, parts: BootParts): Service {
   const { config, wallet, clock, log } = options;
-  const { opened, bus, sync, files, services, linkKeys } = parts;
+  const { opened, bus, transports, sync, files, services, linkKeys } = parts;
   const { account, secrets, tech } = opened;
   return createTransportsService({
     config,
@@ -79,10 +81,12 @@ function openTransports(workers: Services, options: BootOptions, parts: BootPart
     deviceSeed: wallet.deviceSeed,
     clock,
     log,
+    transports,
     sync,
     tech: tech.space,
     relay: bus.relay,
-    inboxMessages: services.inboxMessages,
+    outbox: services.outbox,
+    received: services.received,
     linkKeys,
     mayHaveOthers: () => mayHaveOthers(options, opened),
     hintsOf: (spaceId) => ({

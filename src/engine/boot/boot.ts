@@ -8,6 +8,7 @@ import type { Replica } from "../../space/replica.ts";
 import type { Space } from "../../space/space.ts";
 import { createSpaceEvents, type SpaceEvents } from "../../space/space-events.ts";
 import { createSpaceHolds } from "../../space/space-holds.ts";
+import { createTransports } from "../../sync/transports.ts";
 import type { Engine } from "../engine.ts";
 import { createLinkKeys, type LinkKeys } from "../link-keys.ts";
 import { addWorkers, type BootParts, type Workers } from "./add-workers.ts";
@@ -30,6 +31,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   await using parts = new AsyncDisposableStack();
   const events = createSpaceEvents();
   const holds = createSpaceHolds();
+  const transports = createTransports();
   let bootstrapping = true;
   let closing = false;
   const isClosing = () => closing;
@@ -39,17 +41,20 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const account = accountOf(options.wallet);
   const opened = await openAccount({ parts, account, stores, events, holds, clock, log });
   const openHeld = heldSpacesOf(opened);
-  const bus = openBus({ parts, opened, events, clock, log, open: openHeld });
+  const bus = openBus({ parts, opened, events, transports, clock, log, open: openHeld });
   const linkKeys = followLinkKeys(opened, events);
 
-  const sync = openSync(options, { opened, bus, events, holds });
+  const sync = openSync(options, { opened, bus, transports, events, holds });
   const files = await openFiles(parts, options, opened, bus, events, () => bootstrapping);
   const hasNetwork = config["network.url"] !== undefined;
   const services = openServices({ parts, stores, opened, bus, sync, files, events, holds, clock, log, hasNetwork });
 
   const workers = createServices(log);
   parts.defer(workers.stopAll);
-  const booted: BootParts = { stores, opened, bus, linkKeys, sync, files, services, events, openHeld, isClosing };
+  const booted: BootParts = {
+    ...{ stores, opened, bus, transports, linkKeys, sync, files, services },
+    ...{ events, openHeld, isClosing },
+  };
   const added = addWorkers(workers, options, booted);
 
   const bootPass = async (): Promise<void> => {
