@@ -28,7 +28,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
         const { startRunning } = await import("./running.ts");
         const made = await startRunning(deps, () => stopping);
         ready.resolve(made.control);
-        if (stopping) await made.stop();
+        if (stopping) await made.close();
         running = stopping ? undefined : made;
         return;
       } catch (err) {
@@ -50,7 +50,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
       ready.reject(svcError("server.unavailable"));
       // It may wait for what other devices have made; it then ends itself when the wait is over.
       await Promise.race([starting, Bun.sleep(STOP_MS)]);
-      await running?.stop();
+      await running?.close();
     },
     control: () => ready.promise,
   };
