@@ -303,7 +303,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     closing: () => queue.closing(),
     async close(): Promise<void> {
       await queue.close();
-      erasure.stop();
+      erasure.close();
       await store.idle();
       store.close();
     },

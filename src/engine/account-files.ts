@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { createPeriodicWork } from "../base/periodic-work.ts";
 import { createRateLimitedLog } from "../base/rate-limited-log.ts";
 import type { Service } from "../base/service.ts";
 import { createFileCache, type FileCache } from "../domain/file/file-cache.ts";
@@ -128,27 +129,19 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     const own = ownBySpace.get(spaceId);
     if (own?.table.content(rootCid)?.state === FILE_DURABLE) own.doubt(rootCid).catch(failed);
   };
-  let sweeping: ReturnType<typeof setInterval> | undefined;
-  let sweep: Promise<void> = Promise.resolve();
+  const { sweepEveryMs } = deps;
+  const sweep = async (): Promise<void> => {
+    await cache.sweep();
+    await cache.keepLimit();
+  };
 
   return {
     contents,
     cache,
     workers: [
-      {
-        name: "file sweep",
-        start() {
-          if (deps.sweepEveryMs === undefined) return;
-          sweeping = setInterval(() => {
-            sweep = sweep.then(() => cache.sweep().then(() => cache.keepLimit())).catch(failed);
-          }, deps.sweepEveryMs);
-          sweeping.unref?.();
-        },
-        async stop() {
-          clearInterval(sweeping);
-          await sweep;
-        },
-      },
+      ...(sweepEveryMs === undefined
+        ? []
+        : [createPeriodicWork({ name: "file sweep", everyMs: sweepEveryMs, run: sweep, log })]),
       createFilePrefetch({
         contents,
         log,

@@ -113,6 +113,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   };
 
   return {
+    name: "sync",
     book,
     /** Whether another server runs with this device's key. */
     copy,
@@ -164,6 +165,8 @@ export function createSyncService(deps: SyncServiceDeps) {
       uses.hold(replica.id, () => changeAcl(replica, build, options)),
 
     start: scheduler.start,
+    /** The round with which it starts. Rejects as that does. */
+    firstRound: scheduler.firstRound,
 
     /** One round that begins now, of the account's own space and this one. */
     async force(spaceId: string): Promise<void> {
@@ -219,9 +222,9 @@ export function createSyncService(deps: SyncServiceDeps) {
       await Promise.all(transports.map((transport) => transport.forget(spaceId)));
     },
 
-    async close(): Promise<void> {
+    async stop(): Promise<void> {
       closed = true;
-      scheduler.stop();
+      scheduler.close();
       statuses.close();
       await Promise.all(transports.map((transport) => transport.close()));
       await scheduler.ended();

@@ -170,6 +170,7 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   };
 
   return {
+    name: "embedder",
     state(): EmbedderState {
       if (place === undefined) prepare();
       if (place !== undefined) return fault === undefined ? "ready" : "unavailable";

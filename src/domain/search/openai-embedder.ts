@@ -66,6 +66,7 @@ export function createOpenAiEmbedder(deps: OpenAiEmbedderDeps): Embedder {
   };
 
   return {
+    name: "embedder",
     state: () => (isDown && performance.now() < downUntil ? "unavailable" : "ready"),
     async embed(texts, use) {
       try {

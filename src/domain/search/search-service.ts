@@ -245,10 +245,10 @@ export function createSearchService(deps: SearchDeps): SearchService {
 
   return {
     name: "search",
-    start() {
+    async start() {
       if (!enabled) return;
       unsupported ??= deps.whyNoVectors();
-      embedder?.start();
+      await embedder?.start();
       // With many spaces this takes long: nothing else waits for it.
       looking = lookAround(deps.activeIds()).catch((error: unknown) => {
         if (!stopped) log.error("looking for indexes failed", { err: error });
@@ -258,7 +258,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       stopped = true;
       for (const timer of timers.values()) clearTimeout(timer);
       for (const work of works.values()) work.end();
-      const embedded = embedding?.stop();
+      const embedded = embedding?.close();
       await embedder?.stop();
       await embedded;
       await child.close();

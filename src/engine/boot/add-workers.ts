@@ -1,3 +1,4 @@
+import { createPeriodicWork } from "../../base/periodic-work.ts";
 import type { Service, Services } from "../../base/service.ts";
 import type { PushService } from "../../domain/push/push-service.ts";
 import type { SearchService } from "../../domain/search/search-service.ts";
@@ -44,8 +45,6 @@ export interface Workers {
   readonly push: PushService | undefined;
   readonly search: SearchService;
   readonly runtime: Runtime | undefined;
-  /** Runs the sync round that belongs to the boot pass; it begins once the workers have started. */
-  firstRound(): Promise<void>;
 }
 
 /** Boot, phase 4: the background workers, in the order in which they start; they stop in reverse. */
@@ -53,22 +52,25 @@ export function addWorkers(workers: Services, options: BootOptions, parts: BootP
   const { accountDir, config, log, clock } = options;
   const { stores, opened, bus, sync, files, services, events } = parts;
   workers.add(openTransports(workers, options, parts));
-  const firstRound = addSync(workers, sync);
+  workers.add(sync);
   workers.add(services.joins);
   workers.add(services.claims);
   workers.add(services.profileNews);
   const { space } = services;
-  const push = createPush({ config, accountDir, opened, workers, events, space, clock, log });
+  const push = createPush({ config, accountDir, opened, events, space, clock, log });
+  if (push) workers.add(push);
   const search = workers.add(openSearch(options, { stores, opened, bus, events }));
   for (const worker of files.workers) workers.add(worker);
-  const runtime = openRuntime(options, parts, firstRound);
+  const runtime = openRuntime(options, parts);
   if (runtime) workers.add(runtime);
-  workers.add(every("space-creation", CREATION_RETRY_MS, () => void services.life.retryCreation(parts.isClosing)));
+  const every = (name: string, everyMs: number, run: () => void | Promise<void>): Service =>
+    createPeriodicWork({ name, everyMs, run, log });
+  workers.add(every("space-creation", CREATION_RETRY_MS, () => services.life.retryCreation(parts.isClosing)));
   workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
   // Spaces are seen to when they are opened, too. This is for spaces that stay open, or closed, for long.
-  workers.add(every("purge", PURGE_EVERY_MS, () => void services.life.purgePass(parts.isClosing)));
+  workers.add(every("purge", PURGE_EVERY_MS, () => services.life.purgePass(parts.isClosing)));
   workers.add(openSpaceChecks(options, parts, search));
-  return { push, search, runtime, firstRound };
+  return { push, search, runtime };
 }
 
 function openTransports(workers: Services, options: BootOptions, parts: BootParts): Service {
@@ -123,8 +125,7 @@ function openSpaceChecks(
 /** Opens triggers and programs, where they are configured and requests can be answered. */
 function openRuntime(
   { accountDir, answer, config, clock, log }: BootOptions,
-  { opened, bus, services, events }: BootParts,
-  firstRound: Workers["firstRound"],
+  { opened, bus, sync, services, events }: BootParts,
 ): Runtime | undefined {
   if (!config["runtime.enabled"] || !answer) return undefined;
   const { account, devices } = opened;
@@ -143,35 +144,10 @@ function openRuntime(
     ensureDerived: services.life.ensureDerived,
     space: services.space,
     // A failed round counts as ended: this device then goes on by itself.
-    firstRound: () => firstRound().catch(() => undefined),
+    firstRound: () => sync.firstRound().catch(() => undefined),
     answer,
   });
 }
-/** Adds sync, and returns a function that waits for the round of the boot pass. Workers that are added later start beside it. */
-function addSync(workers: Services, sync: SyncService): () => Promise<void> {
-  let first = Promise.resolve();
-  workers.add({
-    name: "sync",
-    start() {
-      first = sync.start();
-      first.catch(() => undefined); // the failure is reported where the round is awaited
-    },
-    stop: sync.close,
-  });
-  return () => first;
-}
-
-function every(name: string, everyMs: number, run: () => void): Service {
-  let timer: ReturnType<typeof setInterval> | undefined;
-  return {
-    name,
-    start() {
-      timer = setInterval(run, everyMs);
-    },
-    stop: () => clearInterval(timer),
-  };
-}
-
 /** Whether there may be other devices or members. An account without a space may be one that is being restored. */
 function mayHaveOthers({ brandNew = false }: BootOptions, { devices, identities, spaces }: OpenAccount): boolean {
   if (brandNew) return false;

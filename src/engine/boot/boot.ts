@@ -61,7 +61,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
     await services.life.bootPass(isClosing);
     if (closing) return;
     await workers.startAll();
-    await added.firstRound();
+    await sync.firstRound();
   };
   const pass = bootPass()
     .catch((err: unknown) => log.error("the boot pass failed", { err }))

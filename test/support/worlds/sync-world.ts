@@ -97,7 +97,7 @@ export async function openSyncWorld(
     async [Symbol.asyncDispose]() {
       for (const { peerId, service } of running) {
         links.leave(peerId);
-        await time.runWhile(service.close());
+        await time.runWhile(service.stop());
       }
       await devices[Symbol.asyncDispose]();
     },
@@ -199,7 +199,7 @@ function createSyncDevice(device: Device, { path, world, onNetwork }: DevicePlac
     async restart(between = () => {}) {
       const wasConnected = isKilled || client?.isConnected() === true;
       links.leave(peerId);
-      await time.runWhile(service.close());
+      await time.runWhile(service.stop());
       await device.reopen(() => {
         if (isKilled) copyFiles(`${path}.killed`, path);
         between(path);
@@ -321,7 +321,7 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
   });
   notifyAdmitted();
   void service.watch(({ state }) => say(state));
-  void service.start();
+  service.start();
   return service;
 }
 
