@@ -17,9 +17,8 @@ import { nativeDirectory, probeVectorSupport } from "./vector-support.ts";
 /** Opens search over the account's spaces. It follows what is committed in them, and learns which of them leave this device. */
 export function openSearch(
   { accountDir, config, log }: BootOptions,
-  parts: { stores: Stores; opened: OpenAccount; bus: Bus; events: SpaceEvents },
+  { stores, opened, bus, events }: { stores: Stores; opened: OpenAccount; bus: Bus; events: SpaceEvents },
 ): SearchService {
-  const { stores, opened, bus, events } = parts;
   const { spaces, tech } = opened;
   const search = createSearchService({
     enabled: config["index.enabled"],

@@ -26,7 +26,7 @@ const CREATION_RETRY_MS = 30_000;
 const PROCESS_SWEEP_MS = 5_000;
 
 /** What boot has opened when its workers are made. */
-export interface BootParts {
+export interface Booted {
   readonly stores: Stores;
   readonly opened: OpenAccount;
   readonly bus: Bus;
@@ -48,10 +48,10 @@ export interface Workers {
 }
 
 /** Boot, phase 4: the background workers, in the order in which they start; they stop in reverse. */
-export function addWorkers(workers: Services, options: BootOptions, parts: BootParts): Workers {
+export function addWorkers(workers: Services, options: BootOptions, booted: Booted): Workers {
   const { accountDir, config, log, clock } = options;
-  const { stores, opened, bus, sync, files, services, events } = parts;
-  workers.add(openTransports(workers, options, parts));
+  const { stores, opened, bus, sync, files, services, events } = booted;
+  workers.add(openTransports(workers, options, booted));
   workers.add(sync);
   workers.add(services.joins);
   workers.add(services.claims);
@@ -61,21 +61,21 @@ export function addWorkers(workers: Services, options: BootOptions, parts: BootP
   if (push) workers.add(push);
   const search = workers.add(openSearch(options, { stores, opened, bus, events }));
   for (const worker of files.workers) workers.add(worker);
-  const runtime = openRuntime(options, parts);
+  const runtime = openRuntime(options, booted);
   if (runtime) workers.add(runtime);
   const every = (name: string, everyMs: number, run: () => void | Promise<void>): Service =>
     createPeriodicWork({ name, everyMs, run, log });
-  workers.add(every("space-creation", CREATION_RETRY_MS, () => services.life.retryCreation(parts.isClosing)));
+  workers.add(every("space-creation", CREATION_RETRY_MS, () => services.life.retryCreation(booted.isClosing)));
   workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
   // Spaces are seen to when they are opened, too. This is for spaces that stay open, or closed, for long.
-  workers.add(every("purge", PURGE_EVERY_MS, () => services.life.purgePass(parts.isClosing)));
-  workers.add(openSpaceChecks(options, parts, search));
+  workers.add(every("purge", PURGE_EVERY_MS, () => services.life.purgePass(booted.isClosing)));
+  workers.add(openSpaceChecks(options, booted, search));
   return { push, search, runtime };
 }
 
-function openTransports(workers: Services, options: BootOptions, parts: BootParts): Service {
+function openTransports(workers: Services, options: BootOptions, booted: Booted): Service {
   const { config, wallet, clock, log } = options;
-  const { opened, bus, transports, sync, files, services, linkKeys } = parts;
+  const { opened, bus, transports, sync, files, services, linkKeys } = booted;
   const { account, secrets, tech } = opened;
   return createTransportsService({
     config,
@@ -99,13 +99,13 @@ function openTransports(workers: Services, options: BootOptions, parts: BootPart
     useNetwork: (network) => void workers.add(files.useNetwork(network)),
     usePeer: (link) => files.usePeer(link, tech.space.id),
     serveChunk: files.serveChunk,
-    open: parts.openHeld,
+    open: booted.openHeld,
   });
 }
 
 function openSpaceChecks(
   { config, clock, log }: BootOptions,
-  { stores, opened }: BootParts,
+  { stores, opened }: Booted,
   search: SearchService,
 ): Service {
   const { spaces, tech } = opened;
@@ -125,7 +125,7 @@ function openSpaceChecks(
 /** Opens triggers and programs, where they are configured and requests can be answered. */
 function openRuntime(
   { accountDir, answer, config, clock, log }: BootOptions,
-  { opened, bus, sync, services, events }: BootParts,
+  { opened, bus, sync, services, events }: Booted,
 ): Runtime | undefined {
   if (!config["runtime.enabled"] || !answer) return undefined;
   const { account, devices } = opened;

@@ -8,12 +8,19 @@ import type { BootOptions } from "./boot-engine.ts";
 import type { OpenAccount } from "./open-account.ts";
 import type { Bus } from "./open-bus.ts";
 
+interface SyncDeps {
+  readonly opened: OpenAccount;
+  readonly bus: Bus;
+  readonly transports: Transports;
+  readonly events: SpaceEvents;
+  readonly holds: SpaceHolds;
+}
+
 /** Boot, phase 3: sync, which is notified of every commit. Its rounds begin with the workers, and so do its transports. */
 export function openSync(
   { config, clock, log }: BootOptions,
-  parts: { opened: OpenAccount; bus: Bus; transports: Transports; events: SpaceEvents; holds: SpaceHolds },
+  { opened, bus, transports, events, holds }: SyncDeps,
 ): SyncService {
-  const { opened, bus, transports, events, holds } = parts;
   const { account, spaces, tech, devices } = opened;
   const shared = createSharedSpaces(events);
   const sync = createSyncService({

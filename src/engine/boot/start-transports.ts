@@ -1,4 +1,5 @@
 import type { Service } from "../../base/service.ts";
+import { waitAtMost } from "../../base/timers.ts";
 import { startLan } from "./start-lan.ts";
 import { startNetwork } from "./start-network.ts";
 import type { TransportsDeps } from "./transport-start.ts";
@@ -21,7 +22,7 @@ export function createTransportsService(deps: TransportsDeps): Service {
     const lan = config["p2p.enabled"] && !isOver() ? await startLan(deps, begun, isOver) : undefined;
     const reached = [network?.reached, lan && deps.mayHaveOthers() ? lan.reached : undefined];
     const isReached = anyOf(reached.filter((each) => each !== undefined));
-    await Promise.race([isReached, ending.promise, Bun.sleep(CONNECT_WAIT_MS)]);
+    await waitAtMost(CONNECT_WAIT_MS, Promise.race([isReached, ending.promise]));
   };
 
   return {

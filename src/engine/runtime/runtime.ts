@@ -1,4 +1,5 @@
 import type { Service } from "../../base/service.ts";
+import { waitAtMost } from "../../base/timers.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { RunningRuntime } from "./running.ts";
 import type { RuntimeDeps } from "./runtime-deps.ts";
@@ -49,7 +50,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
       stopping = true;
       ready.reject(svcError("server.unavailable"));
       // It may wait for what other devices have made; it then ends itself when the wait is over.
-      await Promise.race([starting, Bun.sleep(STOP_MS)]);
+      await waitAtMost(STOP_MS, starting);
       await running?.close();
     },
     control: () => ready.promise,
