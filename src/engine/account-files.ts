@@ -80,13 +80,10 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
       rootCid,
     }),
   );
-  let limiting: ReturnType<typeof setTimeout> | undefined;
-  const keepLimitSoon = (): void => {
-    limiting ??= setTimeout(() => {
-      limiting = undefined;
-      cache.keepLimit().catch(failed);
-    }, LIMIT_AFTER_MS);
-    limiting.unref?.();
+  /** They hear that there are more bytes here than before. */
+  const growthListeners = new Set<() => void>();
+  const grown = (): void => {
+    for (const listener of growthListeners) listener();
   };
   const use = async <R>(spaceId: SpaceId, run: (own: FileContents) => Promise<R>): Promise<R | undefined> =>
     deps.isActive(spaceId) ? deps.use(spaceId, () => run(ownBySpace.get(spaceId)!)) : undefined;
@@ -98,7 +95,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     isBusy: deps.isBusy,
     arrived(content) {
       use(content.spaceId, (own) => own.arrived(content)).catch(failed);
-      keepLimitSoon();
+      grown();
     },
     gone: (spaceId, rootCid) => ownBySpace.get(spaceId)?.gone(rootCid),
   });
@@ -111,6 +108,8 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     limitBytes: deps.cacheLimitBytes,
     log,
   });
+  const limit = createLimitKeeper(cache, failed);
+  growthListeners.add(limit.keepSoon);
   const onWork = (listener: (spaceId: SpaceId) => void): (() => void) => {
     workListeners.add(listener);
     return () => void workListeners.delete(listener);
@@ -189,7 +188,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
         contents,
         onWork: () => {
           for (const listener of workListeners) listener(space.id);
-          keepLimitSoon();
+          grown();
         },
         onBackgroundError: failed,
       });
@@ -201,8 +200,23 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
       contents.dropSpace(spaceId).catch(failed);
     },
     async close() {
-      clearTimeout(limiting);
+      limit.close();
       await contents.close();
     },
+  };
+}
+
+/** Keeps the cache within its limit, a moment after more has come. */
+function createLimitKeeper(cache: FileCache, failed: (error: unknown) => void) {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  return {
+    keepSoon(): void {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        cache.keepLimit().catch(failed);
+      }, LIMIT_AFTER_MS);
+      timer.unref?.();
+    },
+    close: (): void => clearTimeout(timer),
   };
 }

@@ -59,7 +59,6 @@ export function createPushService(deps: PushServiceDeps) {
   const calls = createNodeCalls({
     ...{ url: deps.url, account: account.id, signer: account.signer, timeoutMs: REQUEST_MS },
     signal: ending.signal,
-    onOtherState: () => follower.sendAgain(),
   });
   const tagOf = createDeviceTags(account);
   const plan = createSubscriptionPlan({

@@ -15,6 +15,7 @@ test("[SEARCH-6] embedding goes on by itself after the process of the index was 
   const loop = createEmbedLoop({
     embedder: {
       name: "embedder",
+      onReady: () => {},
       state: () => "ready",
       embed: (texts) => Promise.resolve({ model: side, vectors: texts.map(() => [vector]) }),
       start: () => {},

@@ -130,6 +130,10 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
       });
   };
 
+  embedder.onReady(() => {
+    if (!closed && waiting.size > 0) begin();
+  });
+
   return {
     sideOf,
     /** Texts of a space may wait. */
@@ -137,10 +141,6 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
       if (closed) return;
       waiting.add(spaceId);
       begin();
-    },
-    /** The embedder can be asked again. */
-    resume(): void {
-      if (!closed && waiting.size > 0) begin();
     },
     forget: (spaceId: SpaceId): void => void waiting.delete(spaceId),
     async close(): Promise<void> {

@@ -13,6 +13,8 @@ export interface Embedder extends Service {
   state(): EmbedderState;
   /** Packed vectors of each text's parts, and what made them. Rejects when it cannot now. */
   embed(texts: readonly string[], use: "query" | "passage"): Promise<EmbeddedTexts>;
+  /** Calls back whenever it can be asked again. */
+  onReady(listener: () => void): void;
 }
 
 export interface EmbeddedTexts {
