@@ -6,6 +6,7 @@ import { base64ToBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import type { Service } from "../base/service.ts";
 import { writerName } from "../change/codec/version.ts";
 import type { CommitBatch, TouchedRecord } from "../change/fold/commit-batch.ts";
 import { OBJECTS_DATASET } from "../change/fold/projection.ts";
@@ -72,7 +73,7 @@ export function createPush(deps: PushDeps): PushService | undefined {
       for (const stop of stops) stop();
       return push.stop();
     },
-  };
+  } satisfies Service;
 }
 
 /** The account's own space: rows and modes of spaces, how far chats were read, devices. */
