@@ -90,6 +90,7 @@ function openTransports(workers: Services, options: BootOptions, booted: Booted)
     outbox: services.outbox,
     received: services.received,
     linkKeys,
+    isClosing: booted.isClosing,
     mayHaveOthers: () => mayHaveOthers(options, opened),
     hintsOf: (spaceId) => ({
       secrets: opened.hints.of(spaceId),

@@ -12,21 +12,14 @@ import type { Started, TransportsDeps } from "./transport-start.ts";
 const INBOX_MESSAGE = "inbox-message";
 const COMPARE_AGAIN_MS = 150;
 
-/**
- * Joins the LAN. It is reached with the first device that is met. What it begins is ended with `begun`; it begins nothing once
- * `isOver`.
- */
-export async function startLan(
-  deps: TransportsDeps,
-  begun: AsyncDisposableStack,
-  isOver: () => boolean,
-): Promise<Started | undefined> {
+/** Joins the LAN, which is reached with the first device that is met. What it begins is ended with `begun`. */
+export async function startLan(deps: TransportsDeps, begun: AsyncDisposableStack): Promise<Started | undefined> {
   const { transports, sync, account, clock, log, linkKeys, outbox, received, relay } = deps;
   const [{ createLanSync }, { startLinkManager }] = await Promise.all([
     import("../../sync/lan/lan-sync.ts"),
     import("../../sync/lan/link-manager.ts"),
   ]);
-  if (isOver()) return undefined;
+  if (deps.isClosing()) return undefined;
 
   const met = Promise.withResolvers<boolean>();
   const own = deriveAccountSecret(account.seed, "p2p");
@@ -56,7 +49,7 @@ export async function startLan(
     },
   });
   begun.use(links);
-  if (isOver()) return undefined;
+  if (deps.isClosing()) return undefined; // sync, which closes what joins, may have stopped
 
   links.onRequest(INBOX_MESSAGE, async (link, body) => {
     await received.take(body, link.accountId);

@@ -9,14 +9,11 @@ import type { NetworkStore } from "../../sync/network/network-store.ts";
 import type { NetworkServers } from "../../sync/network/network-url.ts";
 import type { Started, TransportsDeps } from "./transport-start.ts";
 
-/**
- * Joins the network, and starts what goes over it. What it begins is ended with `begun`; it begins nothing once `isOver`.
- */
+/** Joins the network, and starts what goes over it, which is stopped with `begun`. */
 export async function startNetwork(
   deps: TransportsDeps,
   servers: NetworkServers,
   begun: AsyncDisposableStack,
-  isOver: () => boolean,
 ): Promise<Started | undefined> {
   const { transports, sync, account, config, clock, log, tech, outbox, received } = deps;
   const [{ createNetworkStore }, { createNetworkSync }, { createNetworkKey }] = await Promise.all([
@@ -31,7 +28,7 @@ export async function startNetwork(
     ...(creds === undefined ? {} : { creds: await readFile(creds, "utf8") }),
     ...(tlsCa === undefined ? {} : { tlsCa: await readFile(tlsCa, "utf8") }),
   };
-  if (isOver()) return undefined;
+  if (deps.isClosing()) return undefined; // sync, which closes what joins, may have stopped
 
   const store = createNetworkStore({ servers, credentials, clock, log });
   const inbox = createInboxDelivery({ account, tech: tech.replica, network: store, outbox, received, log });

@@ -9,17 +9,15 @@ const CONNECT_WAIT_MS = 3_000;
 
 /** Boot, phase 4, the first of the workers: the network and the LAN, as configured, join the transports. Nothing else needs either. */
 export function createTransportsService(deps: TransportsDeps): Service {
-  const { config } = deps;
+  const { config, isClosing } = deps;
   const begun = new AsyncDisposableStack();
   const ending = Promise.withResolvers<void>();
-  let isEnding = false;
-  const isOver = (): boolean => isEnding;
   let starting: Promise<void> = Promise.resolve();
 
   const startAll = async (): Promise<void> => {
     const url = config["network.url"];
-    const network = url ? await startNetwork(deps, url, begun, isOver) : undefined;
-    const lan = config["p2p.enabled"] && !isOver() ? await startLan(deps, begun, isOver) : undefined;
+    const network = url ? await startNetwork(deps, url, begun) : undefined;
+    const lan = config["p2p.enabled"] && !isClosing() ? await startLan(deps, begun) : undefined;
     const reached = [network?.reached, lan && deps.mayHaveOthers() ? lan.reached : undefined];
     const isReached = anyOf(reached.filter((each) => each !== undefined));
     await waitAtMost(CONNECT_WAIT_MS, Promise.race([isReached, ending.promise]));
@@ -32,7 +30,6 @@ export function createTransportsService(deps: TransportsDeps): Service {
       return starting;
     },
     async stop() {
-      isEnding = true;
       ending.resolve();
       await starting.catch(() => undefined); // whoever started it was told
       await begun.disposeAsync();

@@ -30,6 +30,8 @@ export interface TransportsDeps {
   readonly outbox: Outbox;
   readonly received: ReceivedMessages;
   readonly linkKeys: LinkKeys;
+  /** Whether the engine is being closed: nothing begins then any more. */
+  isClosing(): boolean;
   /** Whether others may have changes that this device lacks; boot then waits for them for a moment. */
   mayHaveOthers(): boolean;
   /** Returns the places on the network at which others say that a space is. */

@@ -18,6 +18,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
   const { log } = deps;
   let running: RunningRuntime | undefined;
   let stopping = false;
+  const ending = Promise.withResolvers<void>();
   let starting: Promise<void> = Promise.resolve();
   const ready = Promise.withResolvers<TriggerControl>();
   ready.promise.catch(() => {}); // only requests wait for it
@@ -35,7 +36,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
       } catch (err) {
         if (stopping) return;
         log.warn("the agent's space is not ready, it is tried again", { err });
-        for (let waitedMs = 0; waitedMs < RETRY_MS && !stopping; waitedMs += 100) await Bun.sleep(100);
+        await waitAtMost(RETRY_MS, ending.promise);
         if (stopping) return;
       }
     }
@@ -48,6 +49,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
     },
     async stop() {
       stopping = true;
+      ending.resolve();
       ready.reject(svcError("server.unavailable"));
       // It may wait for what other devices have made; it then ends itself when the wait is over.
       await waitAtMost(STOP_MS, starting);

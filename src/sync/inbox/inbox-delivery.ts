@@ -1,6 +1,7 @@
 import { bytesToUtf8, utf8ToBytes } from "../../base/bytes.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
+import { waitAtMost } from "../../base/timers.ts";
 import type { Account } from "../../crypto/account.ts";
 import type { Json } from "../../protocol/json.ts";
 import type { Replica } from "../../space/replica.ts";
@@ -108,7 +109,7 @@ export function createInboxDelivery(deps: InboxDeliveryDeps): InboxDelivery {
     async caughtUp() {
       if (!inbox || inbox.state().atTail || !isOnline()) return;
       const failed = (error: unknown) => log.debug("inbox: it was not read to its end", { err: error });
-      await Promise.race([inbox.round().catch(failed), Bun.sleep(CAUGHT_UP_MS)]);
+      await waitAtMost(CAUGHT_UP_MS, inbox.round().catch(failed));
     },
   };
 }
