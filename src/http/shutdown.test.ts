@@ -34,7 +34,8 @@ function serve(drainMs: number, closeEngine: () => Promise<void> = async () => {
   const shutdown = createShutdown({
     stopping,
     streams,
-    listeners: [listener],
+    // One that has not begun to listen holds up nothing.
+    listeners: [listener, createListener({ hostname: "127.0.0.1", port: 0 })],
     closeEngine: async () => {
       events.push("engine closed");
       await closeEngine();
