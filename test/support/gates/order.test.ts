@@ -7,7 +7,7 @@ import { findUsedEarly } from "./order.ts";
 const ROOT = join(import.meta.dir, "../../..");
 
 test("nothing is used before it is made", async () => {
-  expect(await findUsedEarly(ROOT, ["src", "cli"])).toEqual([]);
+  expect(await findUsedEarly(ROOT, ["src", "cli", "ui"])).toEqual([]);
 });
 
 test("what is used in a closure above the line that makes it is found, whatever makes it", async () => {

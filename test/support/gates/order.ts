@@ -30,6 +30,7 @@ export async function findUsedEarly(root: string, folders: readonly string[]): P
   }
   for (const folder of folders) {
     for await (const name of new Bun.Glob("**/*.{ts,tsx}").scan({ cwd: join(root, folder) })) {
+      if (TEST_FILE.test(name)) continue;
       const lines = (await Bun.file(join(root, folder, name)).text()).split("\n");
       lines.forEach((line, at) => {
         if (PROMISED.test(line)) found.push(`${folder}/${name}:${at + 1} declares a variable as if it were set`);
