@@ -10,12 +10,13 @@ import { type Config, type ConfigSources, loadConfig } from "./engine/config/con
 import { refuseBadFiles } from "./engine/config/config-files.ts";
 import { openLog } from "./engine/config/log-setup.ts";
 import { prepareDataRoot } from "./engine/data-root.ts";
-import { formatAddress } from "./engine/listen-address.ts";
+import { formatAddress, type ListenAddress } from "./engine/listen-address.ts";
+import type { AnswerRequest } from "./engine/runtime/local-api.ts";
 import { StartRefusal } from "./engine/start-refusal.ts";
 import { createApp } from "./http/app.ts";
 import { CONTROL_ROUTES } from "./http/control/control-routes.ts";
 import { docsPages } from "./http/docs-pages.ts";
-import { type Listener, listen } from "./http/listener.ts";
+import { createListener, type Listener } from "./http/listener.ts";
 import { servePage } from "./http/page.ts";
 import { openApiRoute } from "./http/routes/openapi.ts";
 import { ROUTES } from "./http/routes/route-table.ts";
@@ -59,24 +60,20 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
   prepareDataRoot(config.dataDir);
   for (const name of config.unknownVariables) log.warn("this environment variable means nothing here", { name });
   const load = createRequestLoad();
+  const inner = createInnerApi();
   const bootEngine: BootEngine = (boot) =>
-    (options.bootEngine ?? bootRealEngine)({ ...boot, answer, isBusy: load.isHigh });
+    (options.bootEngine ?? bootRealEngine)({ ...boot, answer: inner.answer, isBusy: load.isHigh });
   const host = createAccountHost({ config, log, clock: systemClock, bootEngine });
-  const bound = Promise.withResolvers<void>();
-  // Programs call the API as everybody does, but for the socket: by the name and port of its listener.
-  const answer = async (request: Request): Promise<Response> => {
-    await bound.promise;
-    request.headers.set("host", listener.address);
-    return app.fetch(request);
-  };
   await bootConfigured(host, config, log);
 
+  const listener = createListener(config["listen.addr"]);
+  const control = config["runtime.enabled"] ? createListener(config["runtime.addr"]) : undefined;
   const stopping = new AbortController();
   const streams = createStreamRegistry();
   const shutdown = createShutdown({
     stopping,
     streams,
-    listeners: () => (control ? [listener, control] : [listener]),
+    listeners: control ? [listener, control] : [listener],
     closeEngine: () => host.close(),
     log,
     drainMs: LIMITS.drainMs,
@@ -90,7 +87,7 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
     stopping: stopping.signal,
     // After the answer to the request that asks for it.
     requestShutdown: () => void setImmediate(() => shutdown.begin("POST /v1/shutdown")),
-    disableIdleTimeout: (request) => listener.disableIdleTimeout(request),
+    disableIdleTimeout: listener.disableIdleTimeout,
   };
   const pages = [...(wantsUi(config, options) ? [uiPages] : []), ...(options.mobile ? [] : [docsPages])];
   const app = createApp({
@@ -107,9 +104,18 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
     load.note();
     return app.fetch(request);
   };
-  const listener = await bind(config, serve, host);
-  const control = await openControl({ config, host, server: handle, log, options, beginsAnew: () => listener.abort() });
-  bound.resolve();
+  try {
+    startListening(listener, serve, config["listen.addr"], "--addr or listen.addr");
+    if (control) startControl(control, { config, host, server: handle, log, options });
+  } catch (error) {
+    listener.abort();
+    await host.close();
+    throw error;
+  }
+  inner.open((request) => {
+    request.headers.set("host", listener.address);
+    return app.fetch(request);
+  });
   log.info("listening", { address: listener.address, version: VERSION_STRING, dataDir: config.dataDir });
 
   // People start servers in terminals, and then want to see something; a service manager's log has the line above.
@@ -175,21 +181,26 @@ async function bootConfigured(host: ServerAccountHost, config: Config, log: Log)
   log.info(hint, { dataDir: config.dataDir, accounts: accounts.map(({ id }) => id) });
 }
 
-async function bind(
-  config: Config,
+/** The API as programs call it: as everybody does, but for the socket. Their requests wait until it is open. */
+function createInnerApi() {
+  const opened = Promise.withResolvers<AnswerRequest>();
+  const answer: AnswerRequest = async (request) => (await opened.promise)(request);
+  return { answer, open: opened.resolve };
+}
+
+/** Throws StartRefusal, which says by which `setting` another address is named. */
+function startListening(
+  listener: Listener,
   fetch: (request: Request) => Promise<Response>,
-  host: ServerAccountHost,
-): Promise<Listener> {
-  const address = config["listen.addr"];
+  address: ListenAddress,
+  setting: string,
+): void {
   try {
-    return listen(address, fetch);
+    listener.start(fetch);
   } catch (error) {
-    await host.close();
-    const { code } = error as NodeJS.ErrnoException;
-    const reason = code === "EADDRINUSE" ? "another program listens there" : (error as Error).message;
-    throw new StartRefusal(
-      `Cannot listen on ${formatAddress(address)}: ${reason}; --addr or listen.addr names another address`,
-    );
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = code === "EADDRINUSE" ? "another program listens there" : message;
+    throw new StartRefusal(`Cannot listen on ${formatAddress(address)}: ${reason}; ${setting} names another address`);
   }
 }
 
@@ -199,44 +210,30 @@ interface ControlDeps {
   readonly server: ServerHandle;
   readonly log: Log;
   readonly options: CreateServerOptions;
-  /** Undoes what is listening already, when this refuses the start. */
-  readonly beginsAnew: () => void;
 }
 
 /** The control API beside the main one. A default port that is taken gives way to a free one; one that was asked for does not. */
-async function openControl(deps: ControlDeps): Promise<Listener | undefined> {
-  const { config, host, server, log, options } = deps;
-  if (!config["runtime.enabled"]) return undefined;
+function startControl(control: Listener, { config, host, server, log, options }: ControlDeps): void {
   const app = createApp({
     routes: [...CONTROL_ROUTES, openApiRoute(CONTROL_ROUTES, "/openapi.json")],
     host,
-    server: { ...server, disableIdleTimeout: (request) => control.disableIdleTimeout(request) },
+    server: { ...server, disableIdleTimeout: control.disableIdleTimeout },
     log: log.child({ listener: "control" }),
     allowedOrigins: config["http.allowedOrigins"],
     port: () => control.port,
     checkResponses: options.checkResponses ?? false,
   });
   const address = config["runtime.addr"];
-  const listenAt = (port: number): Listener => listen({ ...address, port }, app.fetch);
-  let control: Listener;
   try {
-    control = listenAt(address.port);
+    startListening(control, app.fetch, address, "runtime.addr");
   } catch (error) {
-    if (!config.given.has("runtime.addr")) {
-      control = listenAt(0);
-      log.warn("the control API's port is taken, it has a free one; runtime.addr names another", {
-        wanted: formatAddress(address),
-        address: control.address,
-      });
-      return control;
-    }
-    deps.beginsAnew();
-    await host.close();
-    const { code, message } = error as NodeJS.ErrnoException;
-    const reason = code === "EADDRINUSE" ? "another program listens there" : message;
-    throw new StartRefusal(`Cannot listen on ${formatAddress(address)}: ${reason}; runtime.addr names another address`);
+    if (config.given.has("runtime.addr")) throw error;
+    control.start(app.fetch, 0);
+    log.warn("the control API's port is taken, it has a free one; runtime.addr names another", {
+      wanted: formatAddress(address),
+      address: control.address,
+    });
   }
-  return control;
 }
 
 /** Makes the process the server's: says where it listens, stops on signals, logs what nobody caught. Undone by the result. */

@@ -83,6 +83,7 @@ export function createJoinService(deps: JoinServiceDeps) {
   const advance = (spaceId: SpaceId): Promise<void> => inTurn(spaceId, () => step(spaceId));
 
   /** Beginning, moving and ending a join of a space never overlap. */
+  const later = createDelays<SpaceId>(RECHECK_MS, (spaceId) => resume(spaceId));
   const serial = createSerialWork<SpaceId>((spaceId, error) => {
     if (!stopped) log.warn("joining a space did not go on", { err: error, spaceId });
   });
@@ -233,8 +234,6 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (isAwaited(spaceId)) void seeker.seek(spaceId);
     else if (isJoining(spaceId)) advance(spaceId).catch(() => undefined); // logged where it happened
   };
-
-  const later = createDelays<SpaceId>(RECHECK_MS, (spaceId) => resume(spaceId));
 
   const unfollow = tech.space.events.on("committed", (batch) => {
     for (const { dataset, recordId } of batch.touched)

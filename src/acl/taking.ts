@@ -1,3 +1,4 @@
+import { createSemaphore } from "../base/semaphore.ts";
 import { inSlices } from "../base/slices.ts";
 import type { AclConsequences } from "../change/codec/ports.ts";
 import type { WriteScope } from "../store/commit-queue.ts";
@@ -34,7 +35,7 @@ const ATTEMPTS = 3;
  */
 export function createTaking({ acl, keys, move, write, merge, consequencesOf }: TakingDeps) {
   /** One at a time, because there is one place for records ahead of the log. */
-  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = createSemaphore(1);
 
   const takeAll = (offers: readonly AclOffer[]): Promise<AclMerge[]> =>
     move((scope) => joined(offers.map((offer) => merge(offer, scope))));
@@ -53,7 +54,7 @@ export function createTaking({ acl, keys, move, write, merge, consequencesOf }: 
     const records = offers.flatMap((offer) => offer.records);
     const leaves = acl.leavesLog(offers);
     if (records.length <= TAKEN_AT_ONCE && !leaves) return takeAll(offers);
-    const taking = last.then(async () => {
+    return inTurn(async () => {
       if (leaves) await acl.judgeBranches(offers);
       for (let left = ATTEMPTS; left > 0; left--) {
         const ahead = await acl.judgeAhead(records);
@@ -65,8 +66,6 @@ export function createTaking({ acl, keys, move, write, merge, consequencesOf }: 
       }
       return takeAll(offers);
     });
-    last = taking.catch(() => {}); // whoever offered them gets the error
-    return taking;
   };
 }
 

@@ -1,8 +1,8 @@
 import type { Log } from "./log.ts";
 
 /**
- * Work in the background. `stop` resolves when nothing of it runs any more. `start` and `stop` are each called at most
- * once.
+ * Work in the background. `stop` resolves when nothing of it runs any more, also if it comes while `start` is under way. `start`
+ * and `stop` are each called at most once.
  */
 export interface Service {
   readonly name: string;
@@ -18,9 +18,18 @@ export interface Closable {
 /** Closes a part. For `AsyncDisposableStack.adopt`, which closes what it was given in reverse order. */
 export const closePart = (part: Closable): void | Promise<void> => part.close();
 
+/** Starts a service that is part of another, and is stopped with `begun`. */
+export async function startPart(begun: AsyncDisposableStack, service: Service): Promise<void> {
+  begun.defer(() => service.stop());
+  await service.start();
+}
+
 /** The background work of a process, started in the order it was added and stopped in reverse. */
 export interface Services {
-  /** Returns the service it was given, so that it can be created and added in one expression. */
+  /**
+   * Returns the service it was given, so that it can be created and added in one expression. One that another adds when it starts
+   * is started after all others.
+   */
   add<T extends Service>(service: T): T;
   /**
    * Starts the added services one after the other. A service that fails to start is logged, and the others still start.

@@ -15,3 +15,14 @@ export const systemTimers: Timers = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Waits for work, for so long at most. No timer is left when it has ended. Rejects as the work does. */
+export async function waitAtMost(ms: number, work: Promise<unknown>, timers: Timers = systemTimers): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const cancel = timers.after(ms, late.resolve);
+  try {
+    await Promise.race([work, late.promise]);
+  } finally {
+    cancel();
+  }
+}

@@ -39,6 +39,6 @@ export function createLogErasure({ store, isClosed, onFailure }: LogErasureDeps)
     due(): void {
       if (!timer && !isClosed()) arm(DELAY_MS);
     },
-    stop: (): void => clearTimeout(timer),
+    close: (): void => clearTimeout(timer),
   };
 }

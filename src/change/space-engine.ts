@@ -305,7 +305,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     /** What was enqueued is done before. The store stays open. */
     async close(): Promise<void> {
       await queue.close();
-      erasure.stop();
+      erasure.close();
     },
   };
 

@@ -1,5 +1,6 @@
 import { type Argon2Parameters, argon2 } from "node:crypto";
 import { utf8ToBytes } from "../base/bytes.ts";
+import { createSemaphore } from "../base/semaphore.ts";
 
 export interface PasskeyCost {
   readonly memoryKiB: number;
@@ -30,6 +31,9 @@ export function passkeyCostFault(
   return undefined;
 }
 
+/** Guesses that are sent in parallel must not multiply the memory. */
+const inTurn = createSemaphore(1);
+
 /**
  * Derives the 32-byte key of a passkey (NFKC, so that it does not depend on the keyboard), by argon2id on a native
  * thread.
@@ -37,15 +41,8 @@ export function passkeyCostFault(
 export function passkeyToKey(passkey: string, salt: Uint8Array, cost: PasskeyCost): Promise<Uint8Array> {
   const message = utf8ToBytes(passkey.normalize("NFKC"));
   const { memoryKiB, passes, parallelism } = cost;
-  // One run at a time, so that guesses sent in parallel do not multiply the memory.
-  const key = lastRun.then(() =>
-    argon2id({ message, nonce: salt, memory: memoryKiB, passes, parallelism, tagLength: 32 }),
-  );
-  lastRun = key.catch(() => undefined);
-  return key;
+  return inTurn(() => argon2id({ message, nonce: salt, memory: memoryKiB, passes, parallelism, tagLength: 32 }));
 }
-
-let lastRun: Promise<unknown> = Promise.resolve();
 
 /** RFC 9106 argon2id, version 0x13. `memory` is in KiB. */
 export function argon2id(parameters: Argon2Parameters): Promise<Uint8Array> {

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
+import { createPeriodicWork } from "../base/periodic-work.ts";
 import { createRateLimitedLog } from "../base/rate-limited-log.ts";
 import type { Service } from "../base/service.ts";
 import { createFileCache, type FileCache } from "../domain/file/file-cache.ts";
@@ -79,13 +80,10 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
       rootCid,
     }),
   );
-  let limiting: ReturnType<typeof setTimeout> | undefined;
-  const keepLimitSoon = (): void => {
-    limiting ??= setTimeout(() => {
-      limiting = undefined;
-      cache.keepLimit().catch(failed);
-    }, LIMIT_AFTER_MS);
-    limiting.unref?.();
+  /** They hear that there are more bytes here than before. */
+  const growthListeners = new Set<() => void>();
+  const grown = (): void => {
+    for (const listener of growthListeners) listener();
   };
   const use = async <R>(spaceId: SpaceId, run: (own: FileContents) => Promise<R>): Promise<R | undefined> =>
     deps.isActive(spaceId) ? deps.use(spaceId, () => run(ownBySpace.get(spaceId)!)) : undefined;
@@ -97,7 +95,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     isBusy: deps.isBusy,
     arrived(content) {
       use(content.spaceId, (own) => own.arrived(content)).catch(failed);
-      keepLimitSoon();
+      grown();
     },
     gone: (spaceId, rootCid) => ownBySpace.get(spaceId)?.gone(rootCid),
   });
@@ -110,6 +108,8 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     limitBytes: deps.cacheLimitBytes,
     log,
   });
+  const limit = createLimitKeeper(cache, failed);
+  growthListeners.add(limit.keepSoon);
   const onWork = (listener: (spaceId: SpaceId) => void): (() => void) => {
     workListeners.add(listener);
     return () => void workListeners.delete(listener);
@@ -128,27 +128,19 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     const own = ownBySpace.get(spaceId);
     if (own?.table.content(rootCid)?.state === FILE_DURABLE) own.doubt(rootCid).catch(failed);
   };
-  let sweeping: ReturnType<typeof setInterval> | undefined;
-  let sweep: Promise<void> = Promise.resolve();
+  const { sweepEveryMs } = deps;
+  const sweep = async (): Promise<void> => {
+    await cache.sweep();
+    await cache.keepLimit();
+  };
 
   return {
     contents,
     cache,
     workers: [
-      {
-        name: "file sweep",
-        start() {
-          if (deps.sweepEveryMs === undefined) return;
-          sweeping = setInterval(() => {
-            sweep = sweep.then(() => cache.sweep().then(() => cache.keepLimit())).catch(failed);
-          }, deps.sweepEveryMs);
-          sweeping.unref?.();
-        },
-        async stop() {
-          clearInterval(sweeping);
-          await sweep;
-        },
-      },
+      ...(sweepEveryMs === undefined
+        ? []
+        : [createPeriodicWork({ name: "file sweep", everyMs: sweepEveryMs, run: sweep, log })]),
       createFilePrefetch({
         contents,
         log,
@@ -197,7 +189,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
         contents,
         onWork: () => {
           for (const listener of workListeners) listener(space.id);
-          keepLimitSoon();
+          grown();
         },
         onBackgroundError: failed,
       });
@@ -209,8 +201,23 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
       contents.dropSpace(spaceId).catch(failed);
     },
     async close() {
-      clearTimeout(limiting);
+      limit.close();
       await contents.close();
     },
+  };
+}
+
+/** Keeps the cache within its limit, a moment after more has come. */
+function createLimitKeeper(cache: FileCache, failed: (error: unknown) => void) {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  return {
+    keepSoon(): void {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        cache.keepLimit().catch(failed);
+      }, LIMIT_AFTER_MS);
+      timer.unref?.();
+    },
+    close: (): void => clearTimeout(timer),
   };
 }

@@ -9,7 +9,8 @@ import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { Space } from "../space/space.ts";
-import type { InboxMessages } from "../sync/inbox/inbox-messages.ts";
+import type { Outbox } from "../sync/inbox/outbox.ts";
+import type { InboxHandlers } from "../sync/inbox/received-messages.ts";
 
 /** Kinds of inbox messages between accounts. */
 const ADDED = "space.added";
@@ -19,27 +20,25 @@ const ANSWERED = "space.answered";
 const HINT_CHARS = 512;
 const SECRET_BYTES = 32;
 
-/** Handles the inbox messages that notify this account of spaces that it could not know of. */
-export function takeInvitationMessages(deps: {
-  inboxMessages: Pick<InboxMessages, "onMessage">;
+/** Who handles the inbox messages that notify this account of spaces that it could not know of. */
+export function invitationHandlers(deps: {
   claims: Pick<SpaceClaims, "add">;
   oneToOne: Pick<OneToOneService, "registerIncoming">;
   desk: ReturnType<typeof createJoinDesk>;
   joins: Pick<JoinService, "answered">;
   hints: PlaceHints;
-}): void {
-  const { inboxMessages } = deps;
-  inboxMessages.onMessage(ASKED, async (from, { spaceId, pending }) => {
+}): InboxHandlers {
+  const asked = async (from: AccountId, { spaceId, pending }: JsonObject): Promise<void> => {
     const bytes = typeof pending === "string" ? base64ToBytes(pending) : undefined;
     if (typeof spaceId === "string" && digestOfCid(spaceId) && bytes)
       await deps.desk.receive(from, spaceId as SpaceId, bytes);
-  });
-  inboxMessages.onMessage(ANSWERED, async (from, { spaceId, pending, answer }) => {
+  };
+  const answered = async (from: AccountId, { spaceId, pending, answer }: JsonObject): Promise<void> => {
     const id = typeof pending === "string" ? base64ToBytes(pending) : undefined;
     if (typeof spaceId !== "string" || !id || (answer !== "waits" && answer !== "refused")) return;
     await deps.joins.answered(spaceId as SpaceId, parseAccountId(from)!, id, answer);
-  });
-  inboxMessages.onMessage(ADDED, async (from, body) => {
+  };
+  const added = async (from: AccountId, body: JsonObject): Promise<void> => {
     const { spaceId, transport } = body;
     const secret = typeof transport === "string" ? base64ToBytes(transport) : undefined;
     if (typeof spaceId !== "string" || !digestOfCid(spaceId) || secret?.length !== SECRET_BYTES) return;
@@ -51,34 +50,36 @@ export function takeInvitationMessages(deps: {
       transportSecret: secret,
       ...(name === undefined ? {} : { name }),
     });
-  });
-  // Only the verified sender says whose space it is.
-  inboxMessages.onMessage(ONE_TO_ONE, async (from, body) => deps.oneToOne.registerIncoming(from, hintIn(body)));
+  };
+  return new Map([
+    [ASKED, asked],
+    [ANSWERED, answered],
+    [ADDED, added],
+    // Only the verified sender says whose space it is.
+    [ONE_TO_ONE, (from, body) => deps.oneToOne.registerIncoming(from, hintIn(body))],
+  ]);
 }
 
 /** Sends inbox messages that notify accounts of spaces that they could not know of. */
-export function createInvitationMessages(deps: {
-  inboxMessages: Pick<InboxMessages, "send">;
-  profile(): DisplayHint | undefined;
-}) {
-  const { inboxMessages } = deps;
+export function createInvitationMessages(deps: { outbox: Pick<Outbox, "send">; profile(): DisplayHint | undefined }) {
+  const { outbox } = deps;
   return {
     /** Leaves an inbox message for each account; the messages are durable when it resolves. */
     async added(space: Space, name: string | undefined, identities: readonly string[]): Promise<void> {
       const secret = space.keys.transportSecret();
       if (!secret) return;
       const body: JsonObject = { spaceId: space.id, transport: bytesToBase64(secret), ...hintIn({ name: name ?? "" }) };
-      for (const identity of identities) await inboxMessages.send(identity as AccountId, { kind: ADDED, body });
+      for (const identity of identities) await outbox.send(identity as AccountId, { kind: ADDED, body });
     },
     /** Hands a request to join, or its withdrawal, to each account. */
     async asked(receivers: readonly Uint8Array[], spaceId: SpaceId, pending: Uint8Array): Promise<void> {
       const body: JsonObject = { spaceId, pending: bytesToBase64(pending) };
-      for (const to of receivers) await inboxMessages.send(accountIdOf(to), { kind: ASKED, body });
+      for (const to of receivers) await outbox.send(accountIdOf(to), { kind: ASKED, body });
     },
     answered: (to: AccountId, spaceId: SpaceId, pendingId: Uint8Array, answer: RequestAnswer): Promise<void> =>
-      inboxMessages.send(to, { kind: ANSWERED, body: { spaceId, pending: bytesToBase64(pendingId), answer } }),
+      outbox.send(to, { kind: ANSWERED, body: { spaceId, pending: bytesToBase64(pendingId), answer } }),
     oneToOne: (other: AccountId): Promise<void> =>
-      inboxMessages.send(other, { kind: ONE_TO_ONE, body: { ...hintIn({ ...deps.profile() }) } }),
+      outbox.send(other, { kind: ONE_TO_ONE, body: { ...hintIn({ ...deps.profile() }) } }),
   };
 }
 

@@ -60,8 +60,11 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
       ...fading,
       ...shown,
     ],
-    /** `atOnce`: a peer is waiting to be recognised by the key. */
-    onChange: (listener: (atOnce: boolean) => void): void => void listeners.add(listener),
+    /** `atOnce`: a peer is waiting to be recognised by the key. Returns how to stop. */
+    onChange(listener: (atOnce: boolean) => void): () => void {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
     /** Must be called when a space was opened, or when its keys or members changed. */
     spaceChanged(space: Space): void {
       const keys = linkKeysOf(space, account);

@@ -3,8 +3,10 @@ import type { OpenStream, StreamRegistry } from "./stream-registry.ts";
 
 /** What a connection carries to its reader. */
 export interface StreamOutlet {
-  /** The next bytes; undefined when there are none for now. The connection's `wake` announces new ones. */
+  /** The next bytes; undefined when there are none for now. */
   take(): Uint8Array | undefined;
+  /** Calls back whenever there may be something to take. */
+  onChange(listener: () => void): void;
   /** The reader has taken everything, including `closed`. */
   readonly finished: boolean;
   /** Ends the stream: the reader still gets what waits, then `closed{reason}`. */
@@ -44,6 +46,7 @@ export class EventConnection implements OpenStream {
       },
       { highWaterMark: 0 },
     );
+    outlet.onChange(() => this.wake());
     registry.add(this);
   }
 

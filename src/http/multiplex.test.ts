@@ -41,7 +41,8 @@ function multiplexed(limits = { bytes: 1000, openings: 4 }) {
     },
   };
   let wakes = 0;
-  const stream = new Multiplex({ streamId: "S", inner, wake: () => wakes++, limits });
+  const stream = new Multiplex({ streamId: "S", inner, limits });
+  stream.onChange(() => wakes++);
   const decoder = new TextDecoder();
   /** Takes everything there is, as `id event data` or, for the stream's own frames, `event data`. */
   const drain = (): string[] => {

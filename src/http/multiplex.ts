@@ -19,8 +19,6 @@ interface MultiplexLimits {
 export interface MultiplexDeps {
   readonly streamId: string;
   readonly inner: InnerStreams;
-  /** Announces that the connection may take something. */
-  wake(): void;
   readonly limits?: MultiplexLimits;
 }
 
@@ -56,6 +54,7 @@ export class Multiplex implements StreamOutlet {
   private bytes = 0;
   private greeted = false;
   private ending: CloseReason | undefined;
+  private changed: () => void = () => {};
   finished = false;
 
   constructor(deps: MultiplexDeps) {
@@ -92,6 +91,10 @@ export class Multiplex implements StreamOutlet {
       const carried = this.carriedById.get(id);
       if (carried) this.remove(carried);
     }
+  }
+
+  onChange(listener: () => void): void {
+    this.changed = listener;
   }
 
   take(): Uint8Array | undefined {
@@ -172,10 +175,8 @@ export class Multiplex implements StreamOutlet {
   }
 
   private async start(carried: Carried, source: StreamSource): Promise<void> {
-    const subscription = new Subscription(source, {
-      changed: () => this.ready(carried),
-      weighed: (delta) => this.weigh(delta),
-    });
+    const subscription = new Subscription(source, { weighed: (delta) => this.weigh(delta) });
+    subscription.onChange(() => this.ready(carried));
     carried.subscription = subscription;
     if (carried.gone.signal.aborted) subscription.stop();
     await subscription.start();
@@ -184,7 +185,7 @@ export class Multiplex implements StreamOutlet {
   private ready(carried: Carried): void {
     if (!carried.open || this.carriedById.get(carried.id) !== carried) return;
     this.turns.add(carried);
-    this.deps.wake();
+    this.changed();
   }
 
   /** Ends a subscription that has not begun, with a frame of its own. */
@@ -194,7 +195,7 @@ export class Multiplex implements StreamOutlet {
     carried.subscription?.stop();
     this.leavePlace(carried);
     this.turns.add(carried);
-    this.deps.wake();
+    this.changed();
   }
 
   private remove(carried: Carried): void {

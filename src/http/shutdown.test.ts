@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { connect } from "node:net";
 import { silentLog } from "../base/log.ts";
 import { encodeFrame } from "../protocol/sse-frames.ts";
-import { listen } from "./listener.ts";
+import { createListener } from "./listener.ts";
 import type { ServerHandle } from "./server-handle.ts";
 import { createShutdown } from "./shutdown.ts";
 import { openStream } from "./sse.ts";
@@ -15,13 +15,14 @@ function serve(drainMs: number, closeEngine: () => Promise<void> = async () => {
   const letGo = Promise.withResolvers<void>();
   const waiting = Promise.withResolvers<void>();
   const sinks: StreamSink[] = [];
-  const listener = listen({ hostname: "127.0.0.1", port: 0 }, async (request) => {
+  const listener = createListener({ hostname: "127.0.0.1", port: 0 });
+  listener.start(async (request) => {
     if (!request.url.endsWith("/stream")) {
       waiting.resolve();
       await letGo.promise;
       return new Response("answered");
     }
-    const server = { streams, disableIdleTimeout: (of: Request) => listener.disableIdleTimeout(of) } as ServerHandle;
+    const server = { streams, disableIdleTimeout: listener.disableIdleTimeout } as ServerHandle;
     const start = (sink: StreamSink) => {
       sinks.push(sink);
       return { stop: () => {} };
@@ -33,7 +34,8 @@ function serve(drainMs: number, closeEngine: () => Promise<void> = async () => {
   const shutdown = createShutdown({
     stopping,
     streams,
-    listeners: () => [listener],
+    // One that has not begun to listen holds up nothing.
+    listeners: [listener, createListener({ hostname: "127.0.0.1", port: 0 })],
     closeEngine: async () => {
       events.push("engine closed");
       await closeEngine();

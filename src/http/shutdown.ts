@@ -5,7 +5,7 @@ import type { StreamRegistry } from "./stream-registry.ts";
 export interface ShutdownDeps {
   /** Aborted at once, so that new requests are refused. */
   readonly stopping: AbortController;
-  readonly listeners: () => readonly Listener[];
+  readonly listeners: readonly Listener[];
   readonly streams: StreamRegistry;
   /** Closes what is behind the listeners: workers, engine, lock. */
   closeEngine(): Promise<void>;
@@ -24,14 +24,13 @@ export interface Shutdown {
  * `closed{server_shutdown}` finish until the deadline, cuts off the rest, and closes the engine.
  */
 export function createShutdown(deps: ShutdownDeps): Shutdown {
-  const { stopping, streams, log } = deps;
+  const { stopping, streams, listeners, log } = deps;
   const finished = Promise.withResolvers<void>();
   const hurry = Promise.withResolvers<"hurry">();
 
   async function stop(cause: string): Promise<void> {
     log.info("stopping", { cause });
     stopping.abort();
-    const listeners = deps.listeners();
     const drained = Promise.all([
       streams.closeAll("server_shutdown"),
       ...listeners.map((listener) => listener.drain()),

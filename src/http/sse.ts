@@ -24,10 +24,11 @@ export async function openStream(
     return new Response(null);
   }
   server.streams.admit();
-  const subscription = new Subscription(source, { changed: () => connection.wake() });
+  const subscription = new Subscription(source);
   const connection = new EventConnection(
     {
       take: () => subscription.take(WRITE_BYTES),
+      onChange: (listener) => subscription.onChange(listener),
       get finished() {
         return subscription.finished;
       },

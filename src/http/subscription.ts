@@ -3,8 +3,6 @@ import { createMailbox, type Mailbox } from "./mailbox.ts";
 import type { StreamFeed, StreamSink, StreamSource } from "./stream-source.ts";
 
 interface SubscriptionHooks {
-  /** Announces that there may be something to take. */
-  changed(): void;
   /** Called when the mailbox has grown or shrunk by this many bytes. */
   weighed?(deltaBytes: number): void;
 }
@@ -18,12 +16,11 @@ export class Subscription implements StreamSink {
   private stopped = false;
   private feed: StreamFeed | undefined;
   private readonly source: StreamSource;
-  private readonly hooks: SubscriptionHooks;
+  private changed: () => void = () => {};
   private readonly mailbox: Mailbox;
 
-  constructor(source: StreamSource, hooks: SubscriptionHooks) {
+  constructor(source: StreamSource, hooks: SubscriptionHooks = {}) {
     this.source = source;
-    this.hooks = hooks;
     this.mailbox = createMailbox({
       capacity: source.capacity,
       ...(source.overflow === "lag" ? { lagged: (total: number) => encodeFrame("lagged", { total }) } : {}),
@@ -40,6 +37,11 @@ export class Subscription implements StreamSink {
       throw thrown;
     }
     if (this.stopped) this.feed.stop();
+  }
+
+  /** Calls back whenever there may be something to take. */
+  onChange(listener: () => void): void {
+    this.changed = listener;
   }
 
   /** Frames and bytes that wait in the mailbox. */
@@ -63,19 +65,19 @@ export class Subscription implements StreamSink {
 
   send(frame: Uint8Array): void {
     if (this.ended) return;
-    if (this.mailbox.push(frame)) this.hooks.changed();
+    if (this.mailbox.push(frame)) this.changed();
     else if (this.source.overflow === "close") this.close("overflow");
   }
 
   wake(): void {
-    this.hooks.changed();
+    this.changed();
   }
 
   close(reason: CloseReason): void {
     if (this.ended) return;
     this.ended = true;
     this.mailbox.force(encodeFrame("closed", { reason }));
-    this.hooks.changed();
+    this.changed();
   }
 
   /** Ends the subscription at once with `closed{overflow}` and drops what is queued. */

@@ -28,6 +28,8 @@ export interface NodeCalls {
    * answer that does not match.
    */
   post<T extends TSchema>(path: string, reply: T, body: object): Promise<Static<T>>;
+  /** Calls back when the node answers with another state than before, so it may have lost what it knew. */
+  onOtherState(listener: () => void): void;
 }
 
 interface NodeCallsDeps {
@@ -37,8 +39,6 @@ interface NodeCallsDeps {
   readonly timeoutMs: number;
   /** Aborts requests under way. */
   readonly signal?: AbortSignal;
-  /** The node answers with another state than before, so it may have lost what it knew. */
-  readonly onOtherState?: () => void;
 }
 
 /** Most challenges kept for later requests; every answer brings one. */
@@ -54,6 +54,7 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
   const audience = new URL(deps.url).origin;
   const base = deps.url.replace(/\/+$/, "");
   const challenges: string[] = [];
+  const listeners: (() => void)[] = [];
   let state: string | undefined;
 
   const send = async (path: string, body: Uint8Array, headers: Record<string, string>): Promise<Response> => {
@@ -81,7 +82,7 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
     if (tag === null) return; // the request did not reach the node's own code
     const isOther = state !== undefined && state !== tag;
     state = tag;
-    if (isOther) deps.onOtherState?.();
+    if (isOther) for (const listener of listeners) listener();
   };
 
   const attempt = async <T extends TSchema>(
@@ -104,6 +105,7 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
 
   return {
     audience,
+    onOtherState: (listener) => void listeners.push(listener),
     async post<T extends TSchema>(path: string, reply: T, value: object): Promise<Static<T>> {
       const body = utf8ToBytes(JSON.stringify(value));
       const kept = challenges.pop();

@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { Service } from "../base/service.ts";
 import type { Platform } from "../protocol/push-node.ts";
 import type { Notification, Outcome, Provider } from "./provider.ts";
 import { createProviderLane, type ProviderLane } from "./provider-lane.ts";
@@ -26,9 +27,12 @@ interface WorkerDeps {
 }
 
 /** Sends deliveries to providers until each is accepted, refused or too old. */
-export type DeliveryWorker = ReturnType<typeof createDeliveryWorker>;
+export interface DeliveryWorker extends Service {
+  /** Must be called when there may be something to do. */
+  kick(): void;
+}
 
-export function createDeliveryWorker(deps: WorkerDeps) {
+export function createDeliveryWorker(deps: WorkerDeps): DeliveryWorker {
   const { state, clock, log } = deps;
   const laneByProvider = new Map<Provider, ProviderLane>();
   const laneOf = (provider: Provider): ProviderLane => {
@@ -145,9 +149,10 @@ export function createDeliveryWorker(deps: WorkerDeps) {
   };
 
   return {
+    name: "deliveries",
     start: kick,
     kick,
-    async stop(): Promise<void> {
+    async stop() {
       stopped = true;
       clearTimeout(timer);
       await looking;

@@ -2,6 +2,8 @@ import { readFileSync } from "node:fs";
 import { systemClock } from "../base/clock.ts";
 import { type Log, silentLog } from "../base/log.ts";
 import { createLog, stderrOutput } from "../base/log-writer.ts";
+import { createPeriodicWork } from "../base/periodic-work.ts";
+import { createServices } from "../base/service.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
 import { deriveKey } from "../crypto/derive.ts";
 import { createSigner } from "../crypto/sign.ts";
@@ -71,19 +73,18 @@ async function serve(config: NodeConfig, state: PushState, log: Log): Promise<Ru
 
   const listener = listen(config, app.fetch);
   const address = `${listener.hostname?.includes(":") ? `[${listener.hostname}]` : listener.hostname}:${listener.port}`;
-  worker.start();
-  const sweep = setInterval(() => {
-    state.sweep(clock.nowMs()).catch((error: unknown) => log.error("forgetting old names failed", { err: error }));
-  }, SWEEP_MS);
+  const workers = createServices(log);
+  workers.add(worker);
+  workers.add(createPeriodicWork({ name: "old names", everyMs: SWEEP_MS, run: () => state.sweep(clock.nowMs()), log }));
+  await workers.startAll();
   const held = Object.entries(providers).map(([platform, provider]) => `${platform}: ${provider?.name ?? "none"}`);
   log.info("push node listening", { address, id, providers: held.join(", ") });
   return {
     address,
     id,
     async stop() {
-      clearInterval(sweep);
       await listener.stop(false);
-      await worker.stop();
+      await workers.stopAll();
       for (const provider of new Set(Object.values(providers))) await provider?.close();
       await state.close();
     },

@@ -3,7 +3,7 @@ import { HOSTILE_PROGRAMS } from "../../test/support/hostile/hostile-programs.ts
 import { createTestPrograms } from "../../test/support/server/program-runs.ts";
 
 const programs = createTestPrograms();
-afterAll(() => programs.processes.stop());
+afterAll(() => programs.processes.close());
 
 describe("[AGENT-9] programs that mean harm end by their own status, and the process goes on", () => {
   for (const [what, body, expected] of HOSTILE_PROGRAMS) {

@@ -6,7 +6,7 @@ import { replayProgram } from "./program-replay.ts";
 import { createTraceWriter, parseTrace, type Trace } from "./program-trace.ts";
 
 const programs = createTestPrograms();
-afterAll(() => programs.processes.stop());
+afterAll(() => programs.processes.close());
 
 const run = (body: string, rest: Omit<TestRun, "source"> = {}) =>
   programs.run({ source: `export default async function main(args, ctx) { ${body} }`, ...rest });

@@ -33,7 +33,7 @@ export type RunEnd = (ProgramEnd & { readonly engine: string }) | { readonly sta
  */
 export interface ProgramProcesses {
   run(run: ProgramRun): Promise<RunEnd>;
-  stop(): Promise<void>;
+  close(): Promise<void>;
 }
 
 export interface ProgramProcessesDeps {
@@ -67,7 +67,7 @@ export function createProgramProcesses(deps: ProgramProcessesDeps): ProgramProce
   const free: Child[] = [];
   const all = new Set<Child>();
   const turns = createTurns();
-  let stopped = false;
+  let closed = false;
 
   const spawn = (): Child => {
     const { BUN_BE_BUN: _, ...env } = process.env;
@@ -124,7 +124,7 @@ export function createProgramProcesses(deps: ProgramProcessesDeps): ProgramProce
   const giveBack = (child: Child): void => {
     child.listener = undefined;
     child.onExit = undefined;
-    if (stopped || !all.has(child)) {
+    if (closed || !all.has(child)) {
       child.kill();
       return;
     }
@@ -178,11 +178,11 @@ export function createProgramProcesses(deps: ProgramProcessesDeps): ProgramProce
 
   return {
     async run(run) {
-      if (stopped) return { status: "lost", error: "the server is stopping" };
+      if (closed) return { status: "lost", error: "the server is stopping" };
       return runOn(take(), run);
     },
-    async stop() {
-      stopped = true;
+    async close() {
+      closed = true;
       const children = [...all];
       for (const child of children) child.kill();
       await Promise.all(children.map((child) => child.exited));

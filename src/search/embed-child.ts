@@ -6,6 +6,7 @@
 import { FFIType } from "bun:ffi";
 import { constants, setPriority } from "node:os";
 import { openLibc } from "../base/libc.ts";
+import { createSemaphore } from "../base/semaphore.ts";
 import { failureOf, sendToParent } from "./child-process.ts";
 import type { Embedded, EmbedRequest, Loaded } from "./embed-protocol.ts";
 import { prepareOrtBinding } from "./ort-binding.ts";
@@ -16,7 +17,7 @@ export function runEmbedChild(): Promise<number> {
   setPriority(0, constants.priority.PRIORITY_LOW);
   const { promise, resolve } = Promise.withResolvers<number>();
   let embedder: TextEmbedder | undefined;
-  let turn: Promise<unknown> = Promise.resolve();
+  const inTurn = createSemaphore(1);
   /** People wait for queries, so these are answered between the batches of other work. */
   const urgent: (EmbedRequest & { id: number })[] = [];
   const answerUrgent = async (): Promise<void> => {
@@ -48,7 +49,7 @@ export function runEmbedChild(): Promise<number> {
   process.on("message", (request: EmbedRequest & { id: number }) => {
     const isUrgent = request.kind === "embed" && request.use === "query";
     if (isUrgent) urgent.push(request);
-    turn = turn.then(() => (isUrgent ? answerUrgent() : reply(request)));
+    void inTurn(() => (isUrgent ? answerUrgent() : reply(request)));
   });
   process.on("disconnect", () => resolve(0));
   return promise.then((code) => process.exit(code));

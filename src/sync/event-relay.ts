@@ -15,6 +15,8 @@ import { isSignedBy, readEnvelope, signEnvelope } from "../crypto/signed-envelop
 import type { Json } from "../protocol/json.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { Replica } from "../space/port/replica.ts";
+import type { EventTransport } from "./transport.ts";
+import type { Transports } from "./transports.ts";
 
 /** Where an event goes: to the account's devices, or to a space's members. */
 export type EventAudience = { readonly scope: "account" } | { readonly scope: "space"; readonly spaceId: string };
@@ -27,19 +29,11 @@ export interface ReceivedEvent {
   readonly peerId: string;
 }
 
-/** A transport for events: it sends to whoever listens now, and keeps nothing. */
-export interface EventTransport {
-  publish(replica: Replica, topic: string, payload: Uint8Array): void;
-  /** Replaces the topic patterns wanted from a space; what comes in is handed to the relay. */
-  watch(replica: Replica, patterns: readonly string[], take: (payload: Uint8Array) => void): void;
-  /** A space ended. */
-  forget(spaceId: SpaceId): void;
-}
-
 export interface EventRelayDeps {
   readonly account: Account;
   readonly peerId: PeerId;
   readonly tech: Replica;
+  readonly transports: Transports;
   readonly clock: Clock;
   readonly log: Log;
   open(spaceId: string): Promise<Replica | undefined>;
@@ -58,8 +52,8 @@ export type EventRelay = ReturnType<typeof createEventRelay>;
 
 export function createEventRelay(deps: EventRelayDeps) {
   const { account, tech, clock, log } = deps;
-  const transports: EventTransport[] = [];
-  /** The topic patterns that streams want from each space; a transport that is added later gets them too. */
+  const transports = (): EventTransport[] => deps.transports.joined.flatMap(({ events }) => events ?? []);
+  /** The topic patterns that streams want from each space; a transport that joins later gets them too. */
   const patternsBySpace = new Map<SpaceId, readonly string[]>();
   const seen = new Set<string>();
   let dropped = 0;
@@ -161,27 +155,29 @@ export function createEventRelay(deps: EventRelayDeps) {
   const watchOn = (transport: EventTransport, replica: Replica, patterns: readonly string[]): void =>
     transport.watch(replica, patterns, (payload) => take(replica, payload));
 
+  const watchAll = async (transport: EventTransport): Promise<void> => {
+    for (const spaceId of patternsBySpace.keys()) {
+      const replica = spaceId === tech.id ? tech : await deps.open(spaceId);
+      if (replica) watchOn(transport, replica, patternsBySpace.get(spaceId) ?? []);
+    }
+  };
+  deps.transports.onJoined(({ events }) => {
+    if (events) watchAll(events).catch((error: unknown) => log.debug("events: not watched", { err: error }));
+  });
+
   return {
     take,
     dropped: (): number => dropped,
 
-    async addTransport(transport: EventTransport): Promise<void> {
-      transports.push(transport);
-      for (const [spaceId, patterns] of patternsBySpace) {
-        const replica = spaceId === tech.id ? tech : await deps.open(spaceId);
-        if (replica) watchOn(transport, replica, patterns);
-      }
-    },
-
     /** Sends one event; does nothing if nobody is reached. */
     send(audience: EventAudience, topic: string, data: Json | undefined): void {
-      if (transports.length === 0) return;
+      if (transports().length === 0) return;
       replicaOf(audience)
         .then((replica) => {
           const payload = replica && wrap(replica, topic, data);
           if (!replica || !payload) return;
           remember(nameOf(payload));
-          for (const transport of transports) transport.publish(replica, topic, payload);
+          for (const transport of transports()) transport.publish(replica, topic, payload);
         })
         .catch((error: unknown) => log.debug("events: not sent", { err: error }));
     },
@@ -189,7 +185,7 @@ export function createEventRelay(deps: EventRelayDeps) {
     /** The space is open now and its key is here, so the topics that streams want from it can be listened for. */
     attach(replica: Replica): void {
       const patterns = patternsBySpace.get(replica.id);
-      if (patterns) for (const transport of transports) watchOn(transport, replica, patterns);
+      if (patterns) for (const transport of transports()) watchOn(transport, replica, patterns);
     },
 
     /** Replaces the patterns wanted from an audience. */
@@ -205,14 +201,14 @@ export function createEventRelay(deps: EventRelayDeps) {
       replicaOf(audience)
         .then((replica) => {
           if (replica)
-            for (const transport of transports) watchOn(transport, replica, patternsBySpace.get(spaceId) ?? []);
+            for (const transport of transports()) watchOn(transport, replica, patternsBySpace.get(spaceId) ?? []);
         })
         .catch((error: unknown) => log.debug("events: not watched", { err: error }));
     },
 
     /** The space ended. Should it come back, `attach` listens for what is still wanted from it. */
     detach(spaceId: SpaceId): void {
-      for (const transport of transports) transport.forget(spaceId);
+      for (const transport of transports()) transport.forget(spaceId);
     },
   };
 }

@@ -1,30 +1,18 @@
 import type { SpaceId } from "../base/ids.ts";
-import type { P2pDebug, P2pState } from "../protocol/sync.ts";
 import { NETWORK_PEER } from "./progress.ts";
 import type { Reach } from "./status.ts";
-import type { Transport } from "./transport.ts";
+import type { LanView, Transport } from "./transport.ts";
+import type { Transports } from "./transports.ts";
 
-/** The LAN, as far as its state is shown. */
-export interface LanView {
-  state(): P2pState;
-  debug(): P2pDebug;
-}
-
-/** The transports there are, and whom they reach. */
+/** Whom the transports reach. */
 export type ReachedReplicas = ReturnType<typeof createReachedReplicas>;
 
-export function createReachedReplicas() {
-  const transports: Transport[] = [];
-  let lan: LanView | undefined;
-  const names = (spaceId: SpaceId): string[] => transports.flatMap((transport) => [...transport.names(spaceId)]);
+export function createReachedReplicas({ joined }: Transports) {
+  const names = (spaceId: SpaceId): string[] => joined.flatMap((transport) => [...transport.names(spaceId)]);
+  const lan = (): LanView | undefined => joined.find((transport) => transport.lan)?.lan;
 
   return {
-    transports: transports as readonly Transport[],
-    add: (transport: Transport): void => void transports.push(transport),
-    setLan: (view: LanView): void => {
-      lan = view;
-    },
-    lan: (): LanView | undefined => lan,
+    lan,
     /** Who keeps a space and is reached, as progress knows them. */
     names,
     of(spaceId: SpaceId): Reach {
@@ -33,13 +21,13 @@ export function createReachedReplicas() {
       return {
         networkPeers,
         localPeers: reached.length - networkPeers,
-        p2p: lan?.state() ?? "notpossible",
+        p2p: lan()?.state() ?? "notpossible",
         names: reached,
-        fault: transports.map((transport) => transport.fault(spaceId)).find((fault) => fault !== undefined),
+        fault: joined.map((transport) => transport.fault(spaceId)).find((fault) => fault !== undefined),
       };
     },
     /** Who keeps the order of a space's ACL log, if it is reached. */
     sequencer: (spaceId: SpaceId): Transport | undefined =>
-      transports.find((transport) => transport.appendAcl && transport.names(spaceId).length > 0),
+      joined.find((transport) => transport.appendAcl && transport.names(spaceId).length > 0),
   };
 }

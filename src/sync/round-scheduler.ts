@@ -46,6 +46,7 @@ export function createRoundScheduler(deps: RoundSchedulerDeps) {
   /** Rounds that wait for their turn; whoever asks for one meanwhile shares it. */
   const waiting = new Map<SpaceId, Promise<void>>();
   let cancelNext: (() => void) | undefined;
+  let first: Promise<void> = Promise.resolve();
   let all: Promise<void> = Promise.resolve();
   let closed = false;
 
@@ -113,13 +114,15 @@ export function createRoundScheduler(deps: RoundSchedulerDeps) {
       soon(deps.techId);
       for (const spaceId of deps.held()) soon(spaceId);
     },
-    /** The round of the boot pass; the regular ones follow. */
-    async start(): Promise<void> {
-      await roundOfAll();
-      schedule();
+    /** Begins the round of the boot pass; the regular ones follow, also when it fails. */
+    start(): void {
+      first = roundOfAll().finally(schedule);
+      first.catch(() => undefined); // whoever awaits it is told
     },
+    /** The round of the boot pass. Rejects as it does. */
+    firstRound: (): Promise<void> => first,
     /** No round begins any more. */
-    stop(): void {
+    close(): void {
       closed = true;
       cancelNext?.();
       for (const cancel of soonBySpace.values()) cancel();

@@ -17,6 +17,7 @@ import { createSpaceRound } from "./space-round.ts";
 import { createSpaceUses } from "./space-uses.ts";
 import { objectDebug, type SyncDebug, spaceDebug } from "./status.ts";
 import { createStatusWatch } from "./status-watch.ts";
+import type { Transports } from "./transports.ts";
 
 /** What the account's spaces lend to sync. */
 interface SyncSpaces {
@@ -34,12 +35,9 @@ interface SyncSpaces {
   open(spaceId: string): Promise<Replica>;
 }
 
-interface NetworkView {
-  init(replicas?: number): Promise<{ created: string[]; existing: string[] }>;
-}
-
 export interface SyncServiceDeps {
   readonly peerId: PeerId;
+  readonly transports: Transports;
   readonly spaces: SyncSpaces;
   readonly clock: Clock;
   readonly log: Log;
@@ -57,8 +55,8 @@ export function createSyncService(deps: SyncServiceDeps) {
   const { spaces, clock, log, timers } = deps;
   const book = createProgressBook();
   const catchUp = createCatchUp(book, deps.showCatchUp);
-  const reached = createReachedReplicas();
-  const { transports } = reached;
+  const reached = createReachedReplicas(deps.transports);
+  const transports = deps.transports.joined;
   const resting = createResting({ book, clock });
   const copy = createDeviceCopy({ peerId: deps.peerId, clock, log });
   const uses = createSpaceUses();
@@ -67,7 +65,6 @@ export function createSyncService(deps: SyncServiceDeps) {
     active: spaces.active,
     open: spaces.open,
   });
-  let network: NetworkView | undefined;
   let closed = false;
 
   const isHere = (spaceId: SpaceId): boolean => spaceId === spaces.tech.id || spaces.isHeld(spaceId);
@@ -116,6 +113,7 @@ export function createSyncService(deps: SyncServiceDeps) {
   };
 
   return {
+    name: "sync",
     book,
     /** Whether another server runs with this device's key. */
     copy,
@@ -139,11 +137,6 @@ export function createSyncService(deps: SyncServiceDeps) {
     hold: uses.hold,
     /** Whether work is being done with a space, which must then stay open. */
     isBusy: uses.isHeld,
-    addTransport: reached.add,
-    setLan: reached.setLan,
-    setNetwork: (view: NetworkView) => {
-      network = view;
-    },
     /** Something was committed to an open space, here or by others. */
     committed,
     /** The ACL of an open space has moved. */
@@ -172,6 +165,8 @@ export function createSyncService(deps: SyncServiceDeps) {
       uses.hold(replica.id, () => changeAcl(replica, build, options)),
 
     start: scheduler.start,
+    /** The round with which it starts. Rejects as that does. */
+    firstRound: scheduler.firstRound,
 
     /** One round that begins now, of the account's own space and this one. */
     async force(spaceId: string): Promise<void> {
@@ -203,7 +198,8 @@ export function createSyncService(deps: SyncServiceDeps) {
       return deviceCopied ? { ...view, deviceCopied } : view;
     },
     async initNetwork(replicas: number | undefined): Promise<{ created: string[]; existing: string[] }> {
-      if (!network) throw svcError("network.disabled");
+      const network = transports.find((transport) => transport.init);
+      if (!network?.init) throw svcError("network.disabled");
       return network.init(replicas);
     },
     watch: statuses.watch,
@@ -226,9 +222,9 @@ export function createSyncService(deps: SyncServiceDeps) {
       await Promise.all(transports.map((transport) => transport.forget(spaceId)));
     },
 
-    async close(): Promise<void> {
+    async stop(): Promise<void> {
       closed = true;
-      scheduler.stop();
+      scheduler.close();
       statuses.close();
       await Promise.all(transports.map((transport) => transport.close()));
       await scheduler.ended();

@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { Timers } from "../base/timers.ts";
+import type { P2pDebug, P2pState } from "../protocol/sync.ts";
 import type { SpacePlace } from "../space/port/places.ts";
 import type { AclBuild, AclMade, ComposeOptions, Replica } from "../space/port/replica.ts";
 import type { ProgressBook } from "./progress.ts";
@@ -20,6 +21,21 @@ export interface TransportHost {
   notifyChanged(spaceId: SpaceId): void;
   /** The progress of a space says something else now. */
   notifyProgress(): void;
+}
+
+/** Events over a transport: they go to whoever listens now, and nothing is kept. */
+export interface EventTransport {
+  publish(replica: Replica, topic: string, payload: Uint8Array): void;
+  /** Replaces the topic patterns wanted from a space; what comes in is handed to the relay. */
+  watch(replica: Replica, patterns: readonly string[], take: (payload: Uint8Array) => void): void;
+  /** A space ended. */
+  forget(spaceId: SpaceId): void;
+}
+
+/** The LAN, as far as its state is shown. */
+export interface LanView {
+  state(): P2pState;
+  debug(): P2pDebug;
 }
 
 /** A transport: a way to other replicas, over the LAN or the network. */
@@ -49,6 +65,12 @@ export interface Transport {
    * from the root on, or undefined when nobody who is reached has it.
    */
   findAclLog(place: SpacePlace): Promise<Uint8Array[] | undefined>;
+  /** Makes the places where spaces are kept; only for a transport that keeps them itself. Errors: network.unavailable. */
+  init?(replicas: number | undefined): Promise<{ created: string[]; existing: string[] }>;
+  /** Events, if they go over it too. */
+  readonly events?: EventTransport;
+  /** What is shown of it, if it is the LAN. */
+  readonly lan?: LanView;
   /** Something was written to the space, here or by others. */
   changed(replica: Replica): void;
   /** The space ended, or is closed: nothing of it is held any longer. */

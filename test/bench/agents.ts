@@ -99,7 +99,7 @@ async function processLines(): Promise<Line[]> {
     await run();
     times.push(performance.now() - beganMs);
   }
-  await processes.stop();
+  await processes.close();
   const value = median(times);
   return [
     {

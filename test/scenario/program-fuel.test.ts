@@ -17,7 +17,7 @@ const SOURCE = `export default async function main(args) {
 
 const built = createTestPrograms(BINARY);
 const fromSource = createTestPrograms();
-afterAll(() => Promise.all([built.processes.stop(), fromSource.processes.stop()]));
+afterAll(() => Promise.all([built.processes.close(), fromSource.processes.close()]));
 
 rule(
   "[AGENT-10] the same source and answers take the same fuel and memory over a thousand runs of the executable, and from source",

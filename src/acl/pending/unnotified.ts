@@ -1,5 +1,6 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import type { AccountId } from "../../base/ids.ts";
+import { createSemaphore } from "../../base/semaphore.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
@@ -24,7 +25,7 @@ interface UnnotifiedDeps {
 export function createUnnotified({ accountKey, acl, engine, table }: UnnotifiedDeps) {
   /** Records kept in this run: only the code that appends them knows whether they may still come to count. */
   const ofThisRun = new Set<string>();
-  let inTurn: Promise<void> = Promise.resolve();
+  const inTurn = createSemaphore(1);
 
   /** Called in the transaction of the record itself, or before others can see the record. */
   const put = ({ id, admits }: AclMade): void => {
@@ -78,10 +79,7 @@ export function createUnnotified({ accountKey, acl, engine, table }: UnnotifiedD
      * Notifies the accounts that this device admitted, as far as they are members by now. Those that fail are tried again
      * next time.
      */
-    notifyAdmitted(notify: (accounts: AccountId[]) => Promise<void>): Promise<void> {
-      const next = inTurn.then(() => notifyAll(notify));
-      inTurn = next.catch(() => undefined);
-      return next;
-    },
+    notifyAdmitted: (notify: (accounts: AccountId[]) => Promise<void>): Promise<void> =>
+      inTurn(() => notifyAll(notify)),
   };
 }

@@ -6,6 +6,7 @@ import { SvcError, svcError } from "../../protocol/errors.ts";
 import { EVENT_SCOPES } from "../../protocol/event.ts";
 import type { Json } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
+import { createEventDelivery } from "./event-delivery.ts";
 import type { EventQuery } from "./event-filter.ts";
 import { createEventHub } from "./event-hub.ts";
 import type { BusEvent, EventAudience, EventInput } from "./port.ts";
@@ -15,14 +16,6 @@ const otherId = accountIdOf(createSigner(new Uint8Array(32).fill(2)).publicKey);
 
 function createWorld() {
   const clock = { ms: 1_000_000, nowMs: () => clock.ms };
-  const hub = createEventHub({
-    accountId,
-    clock,
-    async requireSpace(spaceId) {
-      if (spaceId === "gone") throw svcError("space.not_found", { spaceId });
-      return { hasReadKey: spaceId !== "locked" };
-    },
-  });
   const sent: { audience: EventAudience; topic: string; data: Json | undefined }[] = [];
   const watched = new Map<string, readonly string[]>();
   const network = {
@@ -30,6 +23,17 @@ function createWorld() {
     watch: (audience: EventAudience, patterns: readonly string[]) =>
       void watched.set(audience.scope === "space" ? audience.spaceId : "account", patterns),
   };
+  const delivery = createEventDelivery({ accountId, clock });
+  const hub = createEventHub({
+    accountId,
+    clock,
+    delivery,
+    network,
+    async requireSpace(spaceId) {
+      if (spaceId === "gone") throw svcError("space.not_found", { spaceId });
+      return { hasReadKey: spaceId !== "locked" };
+    },
+  });
   /** Opens a stream and collects what it is sent. */
   const listen = async (query: EventQuery) => {
     const events: BusEvent[] = [];
@@ -41,7 +45,7 @@ function createWorld() {
     });
     return { events, close };
   };
-  return { hub, clock, sent, watched, network, listen };
+  return { hub, delivery, clock, sent, watched, listen };
 }
 
 async function refusal(work: Promise<unknown>): Promise<{ code: string; status: number; details: unknown }> {
@@ -116,8 +120,7 @@ describe("publishing (EVENT-1, EVENT-2)", () => {
   ];
   for (const [input, code, field] of FAULTS) {
     test(`${code} for ${JSON.stringify(input).slice(0, 70)}`, async () => {
-      const { hub, listen, sent, network } = createWorld();
-      hub.connect(network);
+      const { hub, listen, sent } = createWorld();
       const { events } = await listen({});
       const fault = await refusal(hub.publish(input));
       expect(fault.code).toBe(code);
@@ -257,15 +260,11 @@ describe("filters are ANDed across dimensions and ORed within one (EVENT-1)", ()
 
 describe("the network port (EVENT-1)", () => {
   test("events beyond device scope go out under their topic, in their audience", async () => {
-    const { hub, sent, network } = createWorld();
-    await hub.publish({ type: "a.b", scope: "account" });
-    hub.connect(network);
+    const { hub, sent } = createWorld();
     await hub.publish({ type: "a.b", scope: "device" });
     await hub.publish({ type: "a.b", scope: "account", data: 1 });
     await hub.publish({ type: "a.b", scope: "space", spaceId: "s", target: "t" });
     await hub.publish({ type: "editor.cursor", scope: "space", spaceId: "s", target: "o1" });
-    hub.connect(undefined);
-    await hub.publish({ type: "a.b", scope: "account" });
     const space = { scope: "space", spaceId: "s" } as const;
     expect(sent).toEqual([
       { audience: { scope: "account" }, topic: "ev/a/b/-", data: 1 },
@@ -275,8 +274,7 @@ describe("the network port (EVENT-1)", () => {
   });
 
   test("sends 60 at once and then 30 a second; the rest is delivered here alone, and counted", async () => {
-    const { hub, clock, sent, network, listen } = createWorld();
-    hub.connect(network);
+    const { hub, clock, sent, listen } = createWorld();
     const { events } = await listen({});
     const publish = async (count: number) => {
       for (let i = 0; i < count; i++) await hub.publish({ type: "a", scope: "account" });
@@ -294,13 +292,13 @@ describe("the network port (EVENT-1)", () => {
   });
 
   test("what comes in is delivered under its sender's name", async () => {
-    const { hub, listen } = createWorld();
+    const { delivery, listen } = createWorld();
     const { events } = await listen({ spaceId: ["s"] });
     const audience = { scope: "space", spaceId: "s" } as const;
-    expect(hub.receive({ audience, topic: "ev/a/b/t", data: 5, identity: otherId, peerId: "p" })).toBeUndefined();
-    expect(hub.receive({ audience, topic: "ev/a/-", identity: accountId, peerId: "p" })).toBeUndefined();
+    expect(delivery.receive({ audience, topic: "ev/a/b/t", data: 5, identity: otherId, peerId: "p" })).toBeUndefined();
+    expect(delivery.receive({ audience, topic: "ev/a/-", identity: accountId, peerId: "p" })).toBeUndefined();
     expect(
-      hub.receive({ audience, topic: `acc/ev/editor/cursor/o/${otherId}`, identity: otherId, peerId: "p" }),
+      delivery.receive({ audience, topic: `acc/ev/editor/cursor/o/${otherId}`, identity: otherId, peerId: "p" }),
     ).toBeUndefined();
     expect(events).toEqual([
       { type: "a.b", scope: "space", spaceId: "s", target: "t", data: 5, sender: { identity: otherId, self: false } },
@@ -310,10 +308,10 @@ describe("the network port (EVENT-1)", () => {
   });
 
   test("what is malformed, not the sender's or too fast is dropped and counted", async () => {
-    const { hub, listen } = createWorld();
+    const { hub, delivery, listen } = createWorld();
     const { events } = await listen({});
     const from = (topic: string, data: Json | undefined, peerId: string) =>
-      hub.receive({
+      delivery.receive({
         audience: { scope: "account" },
         topic,
         ...(data === undefined ? {} : { data }),

@@ -77,11 +77,10 @@ describe("a stream's patterns (EVENT-3)", () => {
 describe("a space's budget of patterns (EVENT-3)", () => {
   const world = () => {
     const watched = new Map<string, readonly string[]>();
-    const interest = createTopicInterest(() => ({
-      send: () => {},
+    const interest = createTopicInterest({
       watch: (audience: EventAudience, list: readonly string[]) =>
         void watched.set(audience.scope === "space" ? audience.spaceId : "account", list),
-    }));
+    });
     const add = (query: EventQuery) => interest.add(readEventFilter(query));
     return { watched, add, interest };
   };
@@ -169,19 +168,13 @@ describe("a space's budget of patterns (EVENT-3)", () => {
     expect(watched.get("s")).toEqual([]);
   });
 
-  test("a network that comes up is told once what every audience wants", () => {
+  test("the network is told once what every audience wants", () => {
     let calls: [string, number][] = [];
-    let connected = false;
-    const interest = createTopicInterest(() =>
-      connected
-        ? { send: () => {}, watch: (audience, list) => void calls.push([audience.scope, list.length]) }
-        : undefined,
-    );
+    const interest = createTopicInterest({
+      watch: (audience, list) => void calls.push([audience.scope, list.length]),
+    });
     interest.add(readEventFilter({ type: ["a"] }));
     interest.add(readEventFilter({ spaceId: ["s"], type: ["a", "b"] }));
-    expect(calls).toEqual([]);
-    connected = true;
-    interest.announceAll();
     expect(calls).toEqual([
       ["account", 1],
       ["space", 2],

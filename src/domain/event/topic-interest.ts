@@ -17,8 +17,6 @@ export interface TopicInterest {
   add(filter: EventFilter): () => void;
   /** Adds what the service itself wants of an audience, outside the budget; the result removes it again. */
   follow(audience: EventAudience, pattern: string): () => void;
-  /** Announces to a network that has come up what every audience wants. */
-  announceAll(): void;
 }
 
 type PatternCounts = Map<string, number>;
@@ -32,7 +30,7 @@ interface Entry {
   announced: string;
 }
 
-export function createTopicInterest(network: () => NetworkEvents | undefined): TopicInterest {
+export function createTopicInterest(network: Pick<NetworkEvents, "watch">): TopicInterest {
   const entriesByKey = new Map<string, Entry>();
 
   const entryOf = (audience: EventAudience): Entry => {
@@ -45,7 +43,7 @@ export function createTopicInterest(network: () => NetworkEvents | undefined): T
   const announce = (entry: Entry): void => {
     const cover = coverOf(new Set([...entry.counts.keys(), ...entry.followed.keys()])).sort();
     const text = cover.join("\n");
-    if (text !== entry.announced) network()?.watch(entry.audience, cover);
+    if (text !== entry.announced) network.watch(entry.audience, cover);
     entry.announced = text;
     if (cover.length === 0) entriesByKey.delete(keyOf(entry.audience));
   };
@@ -70,13 +68,6 @@ export function createTopicInterest(network: () => NetworkEvents | undefined): T
   };
 
   return {
-    announceAll() {
-      for (const entry of entriesByKey.values()) {
-        entry.announced = "";
-        announce(entry);
-      }
-    },
-
     add(filter) {
       const wanted = audiencesOf(filter).map((audience) => {
         const counts = entriesByKey.get(keyOf(audience))?.counts ?? new Map<string, number>();

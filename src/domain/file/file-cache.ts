@@ -1,5 +1,6 @@
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
+import { createSemaphore } from "../../base/semaphore.ts";
 import type { ContentStore } from "../../files/content-store.ts";
 import { FILE_DURABLE } from "../../protocol/file-state.ts";
 import type { FileContents } from "./file-contents.ts";
@@ -32,7 +33,8 @@ export function createFileCache(deps: FileCacheDeps) {
   let sweptAtMs = performance.now();
   /** Contents in the order in which they were read anew. */
   const scrubbed = new Set<string>();
-  let freeing: Promise<unknown> = Promise.resolve();
+  /** Each run looks for what it can drop when those before it have dropped theirs. */
+  const inTurn = createSemaphore(1);
 
   /** Drops one content if it can be fetched again and nobody wants it kept. */
   const freeOne = (spaceId: SpaceId, rootCid: string, partial: boolean): Promise<number | undefined> =>
@@ -57,14 +59,7 @@ export function createFileCache(deps: FileCacheDeps) {
     return freed;
   };
 
-  const free = (bytes: number): Promise<number> => {
-    const done = freeing.then(
-      () => freeNow(bytes),
-      () => freeNow(bytes),
-    );
-    freeing = done;
-    return done;
-  };
+  const free = (bytes: number): Promise<number> => inTurn(() => freeNow(bytes));
 
   const scrub = async (): Promise<void> => {
     let left = SCRUB_BYTES;

@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import { createSemaphore } from "../../base/semaphore.ts";
 import { refusedAs, type SvcError, svcError } from "../../protocol/errors.ts";
 import type { ProcessFinishBody, ProcessProgressBody, ProcessRow, ProcessStartBody } from "../../protocol/event.ts";
 import { refusal } from "../../protocol/refusals.ts";
@@ -74,7 +75,7 @@ export function createProcessRegistry(deps: { accountId: string; bus: EventBus; 
   const stopBySpace = new Map<string, () => void>();
 
   /** Runs one operation after the other, because each builds on the row that the last one left. */
-  const inOrder = createSerial();
+  const inOrder = createSemaphore(1);
   const ownRunning = (id: string): ProcessRow => {
     const row = live(keyOf(accountId, id))?.row;
     if (row?.state !== "running") throw notLive(id);
@@ -189,17 +190,4 @@ function evictOne(entries: Map<string, Entry>): void {
 
 function notLive(id: string): SvcError {
   return refusedAs("process.not_found", { processId: id }, refusal("process.not_live"));
-}
-
-/** Runs tasks one after the other; a failed one does not hold up the others. */
-function createSerial(): <T>(task: () => Promise<T>) => Promise<T> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (task) => {
-    const result = last.then(task);
-    last = result.then(
-      () => undefined,
-      () => undefined,
-    );
-    return result;
-  };
 }

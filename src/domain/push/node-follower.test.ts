@@ -14,6 +14,7 @@ async function pagesAskedOf(page: { topics: object[]; more: boolean }): Promise<
   const follower = createNodeFollower({
     calls: {
       audience: "http://node",
+      onOtherState: () => {},
       post: async (path: string) => {
         if (path === PUSH_PATHS.topicsList) asked++;
         return answers[path] as never;

@@ -50,8 +50,6 @@ interface SentState {
 export interface NodeFollower extends Service {
   /** Must be called when something may have changed. */
   kick(): void;
-  /** Must be called when the node may have lost what was sent to it. */
-  sendAgain(): void;
 }
 
 export function createNodeFollower(deps: FollowerDeps): NodeFollower {
@@ -173,14 +171,15 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     if (!running && failures === 0) wakeIn(DEBOUNCE_MS);
   };
 
+  calls.onOtherState(() => {
+    losses++;
+    sent = undefined;
+    kick();
+  });
+
   return {
     name: "push node",
     kick,
-    sendAgain() {
-      losses++;
-      sent = undefined;
-      kick();
-    },
     start() {
       begun = true;
       run();

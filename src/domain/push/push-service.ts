@@ -4,7 +4,6 @@ import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import { randomBytes } from "../../base/random.ts";
-import type { Service } from "../../base/service.ts";
 import type { Account } from "../../crypto/account.ts";
 import { deriveAccountSecret } from "../../crypto/account-keys.ts";
 import type { Platform } from "../../protocol/push-node.ts";
@@ -60,7 +59,6 @@ export function createPushService(deps: PushServiceDeps) {
   const calls = createNodeCalls({
     ...{ url: deps.url, account: account.id, signer: account.signer, timeoutMs: REQUEST_MS },
     signal: ending.signal,
-    onOtherState: () => follower.sendAgain(),
   });
   const tagOf = createDeviceTags(account);
   const plan = createSubscriptionPlan({
@@ -104,21 +102,17 @@ export function createPushService(deps: PushServiceDeps) {
 
   const outbox = createOutbox({ store, clock, log, newId: () => bytesToHex(randomBytes(16)), send });
 
-  const service: Service = {
+  return {
     name: "push",
-    start: async () => {
+    async start(): Promise<void> {
       await outbox.start();
       await follower.start();
     },
-    stop: async () => {
+    async stop(): Promise<void> {
       ending.abort();
       await Promise.all([outbox.stop(), follower.stop()]);
       await store.close();
     },
-  };
-
-  return {
-    service,
     /** Stores this device's token in place of another; the node is notified soon. */
     async setToken(platform: Platform, token: string): Promise<void> {
       await tokenFile.set({ platform, token, registeredMs: clock.nowMs() });

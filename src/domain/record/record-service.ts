@@ -56,6 +56,8 @@ export function createRecordService(deps: RecordServiceDeps) {
     return object;
   };
 
+  const carried = createCarriedTypes();
+
   /** The dataset, checked to be declared by a type that the object carries. */
   const datasetOf = (tx: WriteTx, object: ObjectEntry, name: string): WritableDataset => {
     const dataset = schema.datasetForWrite(name, tx);
@@ -67,8 +69,6 @@ export function createRecordService(deps: RecordServiceDeps) {
     if (!types || (dataset.content && types.includes(TYPE_MARKER))) throw invalid(name, refusal("write.no_content"));
     return dataset;
   };
-
-  const carried = createCarriedTypes();
 
   /** Appends a change; one that had no effect is not kept. */
   const append = (

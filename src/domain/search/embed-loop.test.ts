@@ -14,6 +14,8 @@ test("[SEARCH-6] embedding goes on by itself after the process of the index was 
   let isKept = false;
   const loop = createEmbedLoop({
     embedder: {
+      name: "embedder",
+      onReady: () => {},
       state: () => "ready",
       embed: (texts) => Promise.resolve({ model: side, vectors: texts.map(() => [vector]) }),
       start: () => {},
@@ -40,6 +42,6 @@ test("[SEARCH-6] embedding goes on by itself after the process of the index was 
   });
   loop.wake(spaceId);
   await kept;
-  await loop.stop();
+  await loop.close();
   expect(asked.slice(0, 4)).toEqual(["pending", "keep", "pending", "keep"]);
 });

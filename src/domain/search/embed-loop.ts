@@ -31,7 +31,7 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
   const { embedder, ask, log } = deps;
   const waiting = new Set<SpaceId>();
   let working: Promise<void> | undefined;
-  let stopped = false;
+  let closed = false;
   let retry: ReturnType<typeof setTimeout> | undefined;
   /** What the embedder was when it last answered; until it has, nothing can be asked of the indexes. */
   let model: VectorModel | undefined;
@@ -39,13 +39,13 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
   const sideOf = (of: VectorModel): VectorSide => ({ model: of, nativeDir: deps.nativeDir });
 
   const work = async (): Promise<void> => {
-    for (let [spaceId] = waiting; spaceId !== undefined && !stopped; [spaceId] = waiting) {
+    for (let [spaceId] = waiting; spaceId !== undefined && !closed; [spaceId] = waiting) {
       if (embedder.state() !== "ready") break;
       try {
         await embedSpace(spaceId);
         waiting.delete(spaceId);
       } catch (error) {
-        if (stopped) break;
+        if (closed) break;
         log.debug("embedding stopped; it goes on in a moment, or when the embedder answers", { err: error, spaceId });
         clearTimeout(retry);
         retry = setTimeout(begin, deps.retryMs ?? RETRY_MS);
@@ -67,7 +67,7 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
     let done = 0;
     let work: LongWork | undefined;
     try {
-      for (; !stopped; ) {
+      for (; !closed; ) {
         const side = sideOf(model);
         const pending = await ask<PendingTexts>({ kind: "pending", place, side, limit: TEXTS_A_ROUND });
         if (pending.unsupported !== undefined) return deps.onUnsupported(pending.unsupported);
@@ -95,7 +95,7 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
         ),
       );
     } catch (error) {
-      if (!(error instanceof EmbedderLost) || stopped) throw error;
+      if (!(error instanceof EmbedderLost) || closed) throw error;
       if (texts.length > 1) for (const one of texts) await embedTexts(place, side, [one]);
       else if (await isAlive()) await noteFault(place, side, texts[0]!);
       else throw error;
@@ -130,21 +130,21 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
       });
   };
 
+  embedder.onReady(() => {
+    if (!closed && waiting.size > 0) begin();
+  });
+
   return {
     sideOf,
     /** Texts of a space may wait. */
     wake(spaceId: SpaceId): void {
-      if (stopped) return;
+      if (closed) return;
       waiting.add(spaceId);
       begin();
     },
-    /** The embedder can be asked again. */
-    resume(): void {
-      if (!stopped && waiting.size > 0) begin();
-    },
     forget: (spaceId: SpaceId): void => void waiting.delete(spaceId),
-    async stop(): Promise<void> {
-      stopped = true;
+    async close(): Promise<void> {
+      closed = true;
       clearTimeout(retry);
       await working;
     },

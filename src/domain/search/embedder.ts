@@ -1,3 +1,4 @@
+import type { Service } from "../../base/service.ts";
 import type { PackedVector, VectorModel } from "../../store/search/vector-table.ts";
 
 export type EmbedderState =
@@ -8,12 +9,12 @@ export type EmbedderState =
   | "ready";
 
 /** Turns texts into vectors. */
-export interface Embedder {
+export interface Embedder extends Service {
   state(): EmbedderState;
   /** Packed vectors of each text's parts, and what made them. Rejects when it cannot now. */
   embed(texts: readonly string[], use: "query" | "passage"): Promise<EmbeddedTexts>;
-  start(): void;
-  stop(): Promise<void>;
+  /** Calls back whenever it can be asked again. */
+  onReady(listener: () => void): void;
 }
 
 export interface EmbeddedTexts {

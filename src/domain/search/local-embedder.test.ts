@@ -23,7 +23,6 @@ skipUnlessGiven(hasModels && process.platform === "linux", NO_MODELS)(
       host: undefined,
       startLongWork: () => ({ progress: () => {}, end: () => {} }),
       log: silentLog,
-      onReady: () => {},
     });
     const child = async (): Promise<number> => {
       for (;;) {

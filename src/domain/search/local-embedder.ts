@@ -38,8 +38,6 @@ export interface LocalEmbedderDeps {
   readonly host: string | undefined;
   readonly startLongWork: StartLongWork;
   readonly log: Log;
-  /** Told when it can be asked. */
-  onReady(): void;
 }
 
 interface Ready {
@@ -57,6 +55,7 @@ interface Loading {
 /** Embeds with a model on the disk, in a process of its own. */
 export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   const { modelsDir, nativeDir, wanted, host, log } = deps;
+  const listeners: (() => void)[] = [];
   const child = createChildClient<EmbedRequest, never>({ mode: EMBED_CHILD, log, idleMs: IDLE_MS });
   const stopping = new AbortController();
   let place: string | undefined;
@@ -91,6 +90,10 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
     retry.unref();
   };
 
+  const ready = (): void => {
+    for (const listener of listeners) listener();
+  };
+
   const succeed = (): void => {
     if (fault !== undefined) log.info("texts can be embedded again");
     fault = undefined;
@@ -99,7 +102,7 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   function prepare(): void {
     if (stopping.signal.aborted || performance.now() < retryAt - 1) return;
     if (look() === undefined && host !== undefined) fetching ??= fetchModel().finally(() => (fetching = undefined));
-    else if (place !== undefined) load().then(deps.onReady, fail);
+    else if (place !== undefined) load().then(ready, fail);
   }
 
   const fetchModel = async (): Promise<void> => {
@@ -125,7 +128,7 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
       lookedAt = Number.NEGATIVE_INFINITY;
       look();
       await load();
-      deps.onReady();
+      ready();
     } catch (error) {
       for (const work of works.values()) work.end(error);
       fail(error);
@@ -170,6 +173,8 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   };
 
   return {
+    name: "embedder",
+    onReady: (listener) => void listeners.push(listener),
     state(): EmbedderState {
       if (place === undefined) prepare();
       if (place !== undefined) return fault === undefined ? "ready" : "unavailable";
@@ -191,7 +196,7 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
           lookedAt = Number.NEGATIVE_INFINITY;
           // A model that is there is loaded when something is to be embedded.
           if (look() === undefined) prepare();
-          else deps.onReady();
+          else ready();
         })
         .catch(fail);
     },

@@ -16,23 +16,26 @@ export interface OpenAiEmbedderDeps {
   /** The key, read when it is needed; it stands in no log. */
   key(): string | undefined;
   readonly log: Log;
-  onReady(): void;
 }
 
 /** Embeds by an HTTP endpoint that speaks as OpenAI's does. Texts leave the machine. */
 export function createOpenAiEmbedder(deps: OpenAiEmbedderDeps): Embedder {
   const { baseUrl, model, log } = deps;
   const stopping = new AbortController();
+  const listeners: (() => void)[] = [];
   let downUntil = 0;
   let isDown = false;
 
+  const ready = (): void => {
+    for (const listener of listeners) listener();
+  };
   const fail = (error: unknown): void => {
     downUntil = performance.now() + DOWN_MS;
     if (isDown || stopping.signal.aborted) return;
     isDown = true;
     const reason = error instanceof Error ? error.message : String(error);
     log.warn("the embedding endpoint cannot be used; full-text search goes on", { reason });
-    setTimeout(deps.onReady, DOWN_MS).unref();
+    setTimeout(ready, DOWN_MS).unref();
   };
 
   const request = async (texts: readonly string[], timeoutMs: number): Promise<Float32Array[]> => {
@@ -66,6 +69,8 @@ export function createOpenAiEmbedder(deps: OpenAiEmbedderDeps): Embedder {
   };
 
   return {
+    name: "embedder",
+    onReady: (listener) => void listeners.push(listener),
     state: () => (isDown && performance.now() < downUntil ? "unavailable" : "ready"),
     async embed(texts, use) {
       try {
@@ -85,7 +90,7 @@ export function createOpenAiEmbedder(deps: OpenAiEmbedderDeps): Embedder {
         throw error;
       }
     },
-    start: () => deps.onReady(),
+    start: ready,
     async stop() {
       stopping.abort();
     },

@@ -51,7 +51,7 @@ export interface SearchDeps {
   open(spaceId: SpaceId): Promise<SearchableSpace>;
   activeIds(): SpaceId[];
   /** Makes what embeds texts; undefined where nothing does. */
-  embedder(onReady: () => void): Embedder | undefined;
+  embedder(): Embedder | undefined;
   /** Where native libraries are put. */
   readonly nativeDir: string;
   /** Why this machine cannot search vectors, which is logged; undefined where it can. */
@@ -83,6 +83,8 @@ export function createSearchService(deps: SearchDeps): SearchService {
   const works = new Map<string, LongWork>();
   /** Up to where the log of a space was shortened. */
   const trimmed = new Map<string, number>();
+  /** Spaces whose indexes are not known to be in step. */
+  const busy = new Set<SpaceId>();
   let stopped = false;
   const child = createChildClient<IndexRequest, IndexReport>({
     mode: INDEX_CHILD,
@@ -99,9 +101,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     isStopped: () => stopped,
     log,
   });
-  /** Spaces whose indexes are not known to be in step. */
-  const busy = new Set<SpaceId>();
-  const embedder = enabled ? deps.embedder(() => embedding?.resume()) : undefined;
+  const embedder = enabled ? deps.embedder() : undefined;
   /** Why this machine cannot search vectors. */
   let unsupported: string | undefined;
   const noteUnsupported = (reason: string): void => {
@@ -245,10 +245,10 @@ export function createSearchService(deps: SearchDeps): SearchService {
 
   return {
     name: "search",
-    start() {
+    async start() {
       if (!enabled) return;
       unsupported ??= deps.whyNoVectors();
-      embedder?.start();
+      await embedder?.start();
       // With many spaces this takes long: nothing else waits for it.
       looking = lookAround(deps.activeIds()).catch((error: unknown) => {
         if (!stopped) log.error("looking for indexes failed", { err: error });
@@ -258,7 +258,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       stopped = true;
       for (const timer of timers.values()) clearTimeout(timer);
       for (const work of works.values()) work.end();
-      const embedded = embedding?.stop();
+      const embedded = embedding?.close();
       await embedder?.stop();
       await embedded;
       await child.close();

@@ -40,7 +40,7 @@ export interface RunQueue {
   drop(triggerId: string): void;
   cancel(runId: string): boolean;
   idle(): Promise<void>;
-  stop(): Promise<void>;
+  close(): Promise<void>;
 }
 
 /**
@@ -56,10 +56,10 @@ export function createRunQueue(deps: {
   const running = new Map<string, { controller: AbortController; runId: string; done: Promise<void> }>();
   /** Runs whose program has not ended. */
   let programs = 0;
-  let stopped = false;
+  let closed = false;
 
   const startNext = (): void => {
-    while (!stopped && programs < RUNS_AT_ONCE) {
+    while (!closed && programs < RUNS_AT_ONCE) {
       const at = waiting.findIndex(({ trigger }) => !running.has(trigger.id));
       if (at < 0) return;
       const [fire] = waiting.splice(at, 1) as [QueuedFire];
@@ -92,7 +92,7 @@ export function createRunQueue(deps: {
   return {
     push(fire) {
       const ahead = waiting.filter(({ trigger }) => trigger.id === fire.trigger.id).length;
-      if (stopped || ahead >= WAITING_PER_TRIGGER) return false;
+      if (closed || ahead >= WAITING_PER_TRIGGER) return false;
       waiting.push(fire);
       return true;
     },
@@ -119,8 +119,8 @@ export function createRunQueue(deps: {
     async idle() {
       while (running.size > 0) await Promise.all([...running.values()].map(({ done }) => done));
     },
-    async stop() {
-      stopped = true;
+    async close() {
+      closed = true;
       waiting = [];
       later = [];
       for (const { controller } of running.values()) controller.abort();

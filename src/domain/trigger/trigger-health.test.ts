@@ -204,7 +204,7 @@ describe("[AGENT-8] runs", () => {
     await world.idle();
     expect(world.rows.get(runId)).toMatchObject({ status: "interrupted" });
     const other = await world.scheduler.runNow(world.record(), {});
-    await world.scheduler.stop();
+    await world.scheduler.close();
     expect(world.rows.get(other)).toMatchObject({ status: "interrupted" });
   });
 

@@ -301,7 +301,7 @@ export function createTriggerScheduler(deps: TriggerSchedulerDeps) {
     /** Resolves when nothing runs or waits to run. */
     idle: (): Promise<void> => queue.idle(),
     /** Ends what runs; it is written down as interrupted. */
-    stop: (): Promise<void> => queue.stop(),
+    close: (): Promise<void> => queue.close(),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { AccountId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
+import { createSemaphore } from "../../base/semaphore.ts";
 import { machineId } from "../../crypto/machine-id.ts";
 import { createWallet, mnemonicOf, type Wallet } from "../../crypto/wallet.ts";
 import { refusedPart, svcError } from "../../protocol/errors.ts";
@@ -75,13 +76,7 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
   let running: Running | undefined;
   let closed = false;
   /** Operations that change `running` run one after the other. */
-  let turn: Promise<unknown> = Promise.resolve();
-
-  function inTurn<T>(step: () => Promise<T>): Promise<T> {
-    const result = turn.then(step);
-    turn = result.catch(() => undefined); // the caller gets the error; the next in turn does not depend on it
-    return result;
-  }
+  const inTurn = createSemaphore(1);
 
   /** Boots the engine of a locked account; releases the lock on failure. */
   async function boot(accountDir: string, wallet: Wallet, lock: AccountLock, brandNew = false): Promise<void> {

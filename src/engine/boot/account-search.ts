@@ -17,9 +17,8 @@ import type { Stores } from "./open-stores.ts";
 /** Opens search over the account's spaces. It follows what is committed in them, and learns which of them leave this device. */
 export function openSearch(
   { accountDir, config, log }: BootOptions,
-  parts: { stores: Stores; opened: OpenAccount; bus: Bus; events: SpaceEvents },
+  { stores, opened, bus, events }: { stores: Stores; opened: OpenAccount; bus: Bus; events: SpaceEvents },
 ): SearchService {
-  const { stores, opened, bus, events } = parts;
   const { spaces, tech } = opened;
   const search = createSearchService({
     enabled: config["index.enabled"],
@@ -40,7 +39,7 @@ export function openSearch(
       const support = probeVectorSupport(accountDir, log);
       return support.loaded ? undefined : support.reason;
     },
-    embedder: (onReady) => createEmbedder({ accountDir, config, log, startLongWork: bus.startLongWork, onReady }),
+    embedder: () => createEmbedder({ accountDir, config, log, startLongWork: bus.startLongWork }),
     startLongWork: bus.startLongWork,
     log,
   });
@@ -56,14 +55,13 @@ interface EmbedderDeps {
   readonly config: Config;
   readonly log: Log;
   readonly startLongWork: StartLongWork;
-  onReady(): void;
 }
 
 /**
  * Creates the embedder that the settings ask for. `auto` uses an endpoint or a hub if one is configured, else a model that is on
  * the disk. It never uses a network that nobody named.
  */
-function createEmbedder({ accountDir, config, log, startLongWork, onReady }: EmbedderDeps): Embedder | undefined {
+function createEmbedder({ accountDir, config, log, startLongWork }: EmbedderDeps): Embedder | undefined {
   const kind = config["index.embedder"];
   const baseUrl = config["index.openai.baseUrl"];
   const model = config["index.openai.model"];
@@ -75,7 +73,7 @@ function createEmbedder({ accountDir, config, log, startLongWork, onReady }: Emb
     }
     const keyEnv = config["index.openai.keyEnv"];
     const key = () => (keyEnv === undefined ? undefined : process.env[keyEnv]);
-    return createOpenAiEmbedder({ baseUrl, model, key, log, onReady });
+    return createOpenAiEmbedder({ baseUrl, model, key, log });
   }
   return createLocalEmbedder({
     modelsDir: join(accountDir, "models"),
@@ -84,6 +82,5 @@ function createEmbedder({ accountDir, config, log, startLongWork, onReady }: Emb
     host: config["index.modelHost"] ?? (kind === "local" ? DEFAULT_HOST : undefined),
     startLongWork,
     log,
-    onReady,
   });
 }

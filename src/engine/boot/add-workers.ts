@@ -1,9 +1,11 @@
+import { createPeriodicWork } from "../../base/periodic-work.ts";
 import type { Service, Services } from "../../base/service.ts";
 import type { PushService } from "../../domain/push/push-service.ts";
 import type { SearchService } from "../../domain/search/search-service.ts";
 import type { Replica } from "../../space/port/replica.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SyncService } from "../../sync/sync-service.ts";
+import type { Transports } from "../../sync/transports.ts";
 import type { AccountFiles } from "../account-files.ts";
 import type { LinkKeys } from "../link-keys.ts";
 import { createRuntime, type Runtime } from "../runtime/runtime.ts";
@@ -24,10 +26,11 @@ const CREATION_RETRY_MS = 30_000;
 const PROCESS_SWEEP_MS = 5_000;
 
 /** What boot has opened when its workers are made. */
-export interface BootParts {
+export interface Booted {
   readonly stores: Stores;
   readonly opened: OpenAccount;
   readonly bus: Bus;
+  readonly transports: Transports;
   readonly linkKeys: LinkKeys;
   readonly sync: SyncService;
   readonly files: AccountFiles;
@@ -42,36 +45,37 @@ export interface Workers {
   readonly push: PushService | undefined;
   readonly search: SearchService;
   readonly runtime: Runtime | undefined;
-  /** Runs the sync round that belongs to the boot pass; it begins once the workers have started. */
-  firstRound(): Promise<void>;
 }
 
 /** Boot, phase 4: the background workers, in the order in which they start; they stop in reverse. */
-export function addWorkers(workers: Services, options: BootOptions, parts: BootParts): Workers {
+export function addWorkers(workers: Services, options: BootOptions, booted: Booted): Workers {
   const { accountDir, config, log, clock } = options;
-  const { stores, opened, bus, sync, files, services, events } = parts;
-  workers.add(openTransports(workers, options, parts));
-  const firstRound = addSync(workers, sync);
+  const { stores, opened, bus, sync, files, services, events } = booted;
+  workers.add(openTransports(workers, options, booted));
+  workers.add(sync);
   workers.add(services.joins);
   workers.add(services.claims);
   workers.add(services.profileNews);
   const { space } = services;
-  const push = createPush({ config, accountDir, opened, workers, events, space, clock, log });
+  const push = createPush({ config, accountDir, opened, events, space, clock, log });
+  if (push) workers.add(push);
   const search = workers.add(openSearch(options, { stores, opened, bus, events }));
   for (const worker of files.workers) workers.add(worker);
-  const runtime = openRuntime(options, parts, firstRound);
+  const runtime = openRuntime(options, booted);
   if (runtime) workers.add(runtime);
-  workers.add(every("space-creation", CREATION_RETRY_MS, () => void services.life.retryCreation(parts.isClosing)));
+  const every = (name: string, everyMs: number, run: () => void | Promise<void>): Service =>
+    createPeriodicWork({ name, everyMs, run, log });
+  workers.add(every("space-creation", CREATION_RETRY_MS, () => services.life.retryCreation(booted.isClosing)));
   workers.add(every("processes", PROCESS_SWEEP_MS, bus.processes.sweep));
   // Spaces are seen to when they are opened, too. This is for spaces that stay open, or closed, for long.
-  workers.add(every("purge", PURGE_EVERY_MS, () => void services.life.purgePass(parts.isClosing)));
-  workers.add(openSpaceChecks(options, parts, search));
-  return { push, search, runtime, firstRound };
+  workers.add(every("purge", PURGE_EVERY_MS, () => services.life.purgePass(booted.isClosing)));
+  workers.add(openSpaceChecks(options, booted, search));
+  return { push, search, runtime };
 }
 
-function openTransports(workers: Services, options: BootOptions, parts: BootParts): Service {
+function openTransports(workers: Services, options: BootOptions, booted: Booted): Service {
   const { config, wallet, clock, log } = options;
-  const { opened, bus, sync, files, services, linkKeys } = parts;
+  const { opened, bus, transports, sync, files, services, linkKeys } = booted;
   const { account, secrets, tech } = opened;
   return createTransportsService({
     config,
@@ -79,11 +83,14 @@ function openTransports(workers: Services, options: BootOptions, parts: BootPart
     deviceSeed: wallet.deviceSeed,
     clock,
     log,
+    transports,
     sync,
     tech: tech.space,
     relay: bus.relay,
-    inboxMessages: services.inboxMessages,
+    outbox: services.outbox,
+    received: services.received,
     linkKeys,
+    isClosing: booted.isClosing,
     mayHaveOthers: () => mayHaveOthers(options, opened),
     hintsOf: (spaceId) => ({
       secrets: opened.hints.of(spaceId),
@@ -93,13 +100,13 @@ function openTransports(workers: Services, options: BootOptions, parts: BootPart
     useNetwork: (network) => void workers.add(files.useNetwork(network)),
     usePeer: (link) => files.usePeer(link, tech.space.id),
     serveChunk: files.serveChunk,
-    open: parts.openHeld,
+    open: booted.openHeld,
   });
 }
 
 function openSpaceChecks(
   { config, clock, log }: BootOptions,
-  { stores, opened }: BootParts,
+  { stores, opened }: Booted,
   search: SearchService,
 ): Service {
   const { spaces, tech } = opened;
@@ -119,8 +126,7 @@ function openSpaceChecks(
 /** Opens triggers and programs, where they are configured and requests can be answered. */
 function openRuntime(
   { accountDir, answer, config, clock, log }: BootOptions,
-  { opened, bus, services, events }: BootParts,
-  firstRound: Workers["firstRound"],
+  { opened, bus, sync, services, events }: Booted,
 ): Runtime | undefined {
   if (!config["runtime.enabled"] || !answer) return undefined;
   const { account, devices } = opened;
@@ -139,35 +145,10 @@ function openRuntime(
     ensureDerived: services.life.ensureDerived,
     space: services.space,
     // A failed round counts as ended: this device then goes on by itself.
-    firstRound: () => firstRound().catch(() => undefined),
+    firstRound: () => sync.firstRound().catch(() => undefined),
     answer,
   });
 }
-/** Adds sync, and returns a function that waits for the round of the boot pass. Workers that are added later start beside it. */
-function addSync(workers: Services, sync: SyncService): () => Promise<void> {
-  let first = Promise.resolve();
-  workers.add({
-    name: "sync",
-    start() {
-      first = sync.start();
-      first.catch(() => undefined); // the failure is reported where the round is awaited
-    },
-    stop: sync.close,
-  });
-  return () => first;
-}
-
-function every(name: string, everyMs: number, run: () => void): Service {
-  let timer: ReturnType<typeof setInterval> | undefined;
-  return {
-    name,
-    start() {
-      timer = setInterval(run, everyMs);
-    },
-    stop: () => clearInterval(timer),
-  };
-}
-
 /** Whether there may be other devices or members. An account without a space may be one that is being restored. */
 function mayHaveOthers({ brandNew = false }: BootOptions, { devices, identities, spaces }: OpenAccount): boolean {
   if (brandNew) return false;

@@ -3,6 +3,7 @@ import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:
 import { join } from "node:path";
 import { scratchDir } from "../../../test/support/scratch.ts";
 import { until } from "../../../test/support/server/client.ts";
+import type { BootEnd } from "../../../test/support/server/failing-boots.ts";
 import { systemClock } from "../../base/clock.ts";
 import { silentLog } from "../../base/log.ts";
 import { createWallet } from "../../crypto/wallet.ts";
@@ -68,4 +69,24 @@ test("a boot that fails closes every database that it opened", async () => {
 
   rmSync(inTheWay);
   await (await boot()).close();
+});
+
+test("a boot that fails, in whichever phase, and one that is closed while it starts leave nothing open", async () => {
+  using root = scratchDir("svc-boot");
+  const program = join(import.meta.dir, "../../../test/support/server/failing-boots.ts");
+  const child = Bun.spawn([process.execPath, program, root.path], {
+    stdout: "pipe",
+    stderr: "inherit",
+    timeout: 60_000,
+  });
+  const lines = (await new Response(child.stdout).text()).trimEnd().split("\n");
+  const ends = lines.map((line) => JSON.parse(line) as BootEnd);
+  const whole = ["", "closed while it starts"];
+  for (const { broken, error, open, left } of ends) {
+    expect([broken, error === undefined]).toEqual([broken, whole.includes(broken)]);
+    expect([broken, open, left]).toEqual([broken, [], []]);
+  }
+  expect(ends).toHaveLength(14);
+  // It ends by itself only if no timer, socket, thread or child is left.
+  expect([await child.exited, child.signalCode]).toEqual([0, null]);
 });

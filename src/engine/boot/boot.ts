@@ -1,5 +1,5 @@
 import type { SpaceId } from "../../base/ids.ts";
-import { createServices } from "../../base/service.ts";
+import { closePart, createServices } from "../../base/service.ts";
 import type { Account } from "../../crypto/account.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import type { Wallet } from "../../crypto/wallet.ts";
@@ -8,8 +8,9 @@ import type { Replica } from "../../space/port/replica.ts";
 import type { Space } from "../../space/space.ts";
 import { createSpaceEvents, type SpaceEvents } from "../../space/space-events.ts";
 import { createSpaceHolds } from "../../space/space-holds.ts";
+import { createTransports } from "../../sync/transports.ts";
 import { createLinkKeys, type LinkKeys } from "../link-keys.ts";
-import { addWorkers, type BootParts, type Workers } from "./add-workers.ts";
+import { addWorkers, type Booted, type Workers } from "./add-workers.ts";
 import type { BootEngine } from "./boot-engine.ts";
 import type { Engine } from "./engine.ts";
 import { type OpenAccount, openAccount } from "./open-account.ts";
@@ -30,6 +31,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   await using parts = new AsyncDisposableStack();
   const events = createSpaceEvents();
   const holds = createSpaceHolds();
+  const transports = createTransports();
   let bootstrapping = true;
   let closing = false;
   const isClosing = () => closing;
@@ -39,24 +41,27 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const account = accountOf(options.wallet);
   const opened = await openAccount({ parts, account, stores, events, holds, clock, log });
   const openHeld = heldSpacesOf(opened);
-  const bus = openBus({ parts, opened, events, clock, log, open: openHeld });
-  const linkKeys = followLinkKeys(opened, events);
+  const bus = openBus({ parts, opened, events, transports, clock, log, open: openHeld });
+  const linkKeys = parts.adopt(followLinkKeys(opened, events), closePart);
 
-  const sync = openSync(options, { opened, bus, events, holds });
+  const sync = openSync(options, { opened, bus, transports, events, holds });
   const files = await openFiles(parts, options, opened, bus, events, () => bootstrapping);
   const hasNetwork = config["network.url"] !== undefined;
   const services = openServices({ parts, stores, opened, bus, sync, files, events, holds, clock, log, hasNetwork });
 
   const workers = createServices(log);
   parts.defer(workers.stopAll);
-  const booted: BootParts = { stores, opened, bus, linkKeys, sync, files, services, events, openHeld, isClosing };
+  const booted: Booted = {
+    ...{ stores, opened, bus, transports, linkKeys, sync, files, services },
+    ...{ events, openHeld, isClosing },
+  };
   const added = addWorkers(workers, options, booted);
 
   const bootPass = async (): Promise<void> => {
     await services.life.bootPass(isClosing);
     if (closing) return;
     await workers.startAll();
-    await added.firstRound();
+    await sync.firstRound();
   };
   const pass = bootPass()
     .catch((err: unknown) => log.error("the boot pass failed", { err }))
@@ -78,7 +83,7 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
 
 /** Builds the engine as the routes see it, without its beginning and end. */
 function engineOf(
-  { stores, opened, bus, sync, files, services, events }: BootParts,
+  { stores, opened, bus, sync, files, services, events }: Booted,
   { push, search, runtime }: Workers,
 ): Omit<Engine, "bootstrapping" | "close"> {
   const { account, spaces, tech, devices, identities } = opened;
@@ -112,7 +117,7 @@ function accountOf(wallet: Wallet): Account {
 }
 
 /** Opens spaces that are active here, the account's own among them; undefined for anything else. */
-function heldSpacesOf({ spaces, tech }: OpenAccount): BootParts["openHeld"] {
+function heldSpacesOf({ spaces, tech }: OpenAccount): Booted["openHeld"] {
   return async (spaceId): Promise<Replica | undefined> => {
     if (spaceId === tech.space.id) return tech.space.replica;
     return spaces.isHeld(spaceId) ? (await spaces.openHeld(spaceId as SpaceId)).replica : undefined;

@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import { closePart } from "../../base/service.ts";
+import { createEventDelivery } from "../../domain/event/event-delivery.ts";
 import { createEventHub } from "../../domain/event/event-hub.ts";
 import { createLongWorks } from "../../domain/process/long-work.ts";
 import { createProcessRegistry } from "../../domain/process/process-registry.ts";
@@ -9,6 +10,7 @@ import type { Replica } from "../../space/port/replica.ts";
 import type { Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import { createEventRelay } from "../../sync/event-relay.ts";
+import type { Transports } from "../../sync/transports.ts";
 import type { OpenAccount } from "./open-account.ts";
 
 /** Events between clients, devices and members, and the processes that they report. */
@@ -21,25 +23,29 @@ export function openBus(deps: {
   events: SpaceEvents;
   clock: Clock;
   log: Log;
+  transports: Transports;
   open(spaceId: string): Promise<Replica | undefined>;
 }) {
   const { clock, log } = deps;
   const { account, spaces, tech } = deps.opened;
-  const hub = createEventHub({
-    accountId: account.id,
-    clock,
-    requireSpace: async (spaceId) => ({ hasReadKey: (await spaces.open(spaceId)).keys.current() !== undefined }),
-  });
+  const delivery = createEventDelivery({ accountId: account.id, clock });
   const relay = createEventRelay({
     account,
     peerId: account.peerId,
     tech: tech.space.replica,
+    transports: deps.transports,
     clock,
     log,
     open: deps.open,
-    receive: (event) => void hub.receive(event),
+    receive: (event) => void delivery.receive(event),
   });
-  hub.connect(relay);
+  const hub = createEventHub({
+    accountId: account.id,
+    clock,
+    delivery,
+    network: relay,
+    requireSpace: async (spaceId) => ({ hasReadKey: (await spaces.open(spaceId)).keys.current() !== undefined }),
+  });
   const registry = createProcessRegistry({ accountId: account.id, bus: hub, clock });
   const processes = deps.parts.adopt(registry, closePart);
 

@@ -20,12 +20,13 @@ import { placesOf } from "../../space/port/places.ts";
 import type { Space } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SpaceHolds } from "../../space/space-holds.ts";
-import { createInboxMessages } from "../../sync/inbox/inbox-messages.ts";
+import { createOutbox } from "../../sync/inbox/outbox.ts";
+import { createReceivedMessages } from "../../sync/inbox/received-messages.ts";
 import type { SyncService } from "../../sync/sync-service.ts";
 import type { AccountFiles } from "../account-files.ts";
 import { crashPoint } from "../crash-point.ts";
 import { inboxBoxOf } from "../inbox-box.ts";
-import { createInvitationMessages, takeInvitationMessages } from "../invitations.ts";
+import { createInvitationMessages, invitationHandlers } from "../invitations.ts";
 import { createProfileNews } from "../profile-news.ts";
 import { createRightsFollower } from "../rights-follower.ts";
 import { createSpaceServices, type SpaceServices } from "../space-services.ts";
@@ -87,9 +88,8 @@ export function openServices(deps: OpenServicesDeps) {
     isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
   });
   const box = inboxBoxOf(tech.space);
-  const inbox = createInboxMessages({ account, tech: tech.space.replica, box, clock, log });
-  const inboxMessages = parts.adopt(inbox, closePart);
-  const messages = createInvitationMessages({ inboxMessages, profile });
+  const outbox = createOutbox({ account, box, clock, hasNetwork: deps.hasNetwork });
+  const messages = createInvitationMessages({ outbox, profile });
   const isKnown = (identity: string): boolean => stores.account.spacesOf(identity).length > 0;
   const directAdds = createDirectAddService({ tech, spaces, secrets, isKnown });
   const claims = createSpaceClaims({
@@ -138,7 +138,8 @@ export function openServices(deps: OpenServicesDeps) {
     admit: messages.added,
     roundSoon: sync.roundSoon,
   });
-  takeInvitationMessages({ inboxMessages, claims, oneToOne, desk, joins, hints: opened.hints });
+  const handlers = invitationHandlers({ claims, oneToOne, desk, joins, hints: opened.hints });
+  const received = createReceivedMessages({ account, box, handlers, clock, log });
   const { identities } = opened;
   const rights = parts.adopt(createRightsFollower({ identities, changeAcl, isOver: farewells.has, log }), closePart);
   const followRights = (space: Space): void => {
@@ -171,7 +172,8 @@ export function openServices(deps: OpenServicesDeps) {
   const profileNews = createProfileNews({ tech, spaces: { list: spaces.list, info: spaces.info, open: space }, log });
   return {
     life,
-    inboxMessages,
+    outbox,
+    received,
     directAdds,
     claims,
     oneToOne,

@@ -2,21 +2,30 @@ import { systemTimers } from "../../base/timers.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SpaceHolds } from "../../space/space-holds.ts";
 import { createSyncService, type SyncService } from "../../sync/sync-service.ts";
+import type { Transports } from "../../sync/transports.ts";
 import { createSharedSpaces } from "../shared-spaces.ts";
 import type { BootOptions } from "./boot-engine.ts";
 import type { OpenAccount } from "./open-account.ts";
 import type { Bus } from "./open-bus.ts";
 
+interface SyncDeps {
+  readonly opened: OpenAccount;
+  readonly bus: Bus;
+  readonly transports: Transports;
+  readonly events: SpaceEvents;
+  readonly holds: SpaceHolds;
+}
+
 /** Boot, phase 3: sync, which is notified of every commit. Its rounds begin with the workers, and so do its transports. */
 export function openSync(
   { config, clock, log }: BootOptions,
-  parts: { opened: OpenAccount; bus: Bus; events: SpaceEvents; holds: SpaceHolds },
+  { opened, bus, transports, events, holds }: SyncDeps,
 ): SyncService {
-  const { opened, bus, events, holds } = parts;
   const { account, spaces, tech, devices } = opened;
   const shared = createSharedSpaces(events);
   const sync = createSyncService({
     peerId: account.peerId,
+    transports,
     clock,
     log,
     timers: systemTimers,

@@ -6,7 +6,7 @@ import { base64ToBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
-import type { Services } from "../../base/service.ts";
+import type { Service } from "../../base/service.ts";
 import { writerName } from "../../change/codec/version.ts";
 import type { CommitBatch, TouchedRecord } from "../../change/fold/commit-batch.ts";
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
@@ -30,7 +30,6 @@ interface PushDeps {
   readonly config: Pick<Config, "push.url">;
   readonly accountDir: string;
   readonly opened: OpenAccount;
-  readonly workers: Pick<Services, "add">;
   readonly events: SpaceEvents;
   /** What push builds on an active space. */
   space(spaceId: string): Promise<Pick<SpaceServices, "queries">>;
@@ -40,7 +39,7 @@ interface PushDeps {
 
 /** Push notifications over the account's spaces; undefined where no push node is configured. */
 export function createPush(deps: PushDeps): PushService | undefined {
-  const { events, accountDir, workers } = deps;
+  const { events, accountDir } = deps;
   const { account, tech, devices, accountValues } = deps.opened;
   const url = deps.config["push.url"];
   if (url === undefined) return undefined;
@@ -68,14 +67,13 @@ export function createPush(deps: PushDeps): PushService | undefined {
     events.on("ended", (spaceId) => push.spaceEnded(spaceId)),
     accountValues.onChanged(() => push.changed()),
   ];
-  workers.add({
-    ...push.service,
+  return {
+    ...push,
     stop() {
       for (const stop of stops) stop();
-      return push.service.stop();
+      return push.stop();
     },
-  });
-  return push;
+  } satisfies Service;
 }
 
 /** The account's own space: rows and modes of spaces, how far chats were read, devices. */

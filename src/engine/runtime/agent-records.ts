@@ -17,7 +17,9 @@ export interface AgentRecords {
   wasDeleted(triggerId: string): Promise<boolean>;
   /** Makes a record that is not there. */
   create(triggerId: string, fields: JsonObject): Promise<void>;
-  stop(): void;
+  /** Calls back when a trigger's record has changed, whoever changed it. Returns how to stop. */
+  onChanged(listener: (triggerId: string) => void): () => void;
+  close(): void;
 }
 
 interface AgentRecordsDeps {
@@ -27,8 +29,6 @@ interface AgentRecordsDeps {
   readonly self: string;
   /** The space, open. */
   services(): Promise<SpaceServices>;
-  /** A trigger's record has changed, whoever changed it. */
-  onChanged(triggerId: string): void;
 }
 
 /**
@@ -40,12 +40,13 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
   const triggers = new Map<string, JsonObject>();
   const runs = new Map<string, JsonObject>();
   const runsByTrigger = new Map<string, Map<string, JsonObject>>();
+  const listeners = new Set<(triggerId: string) => void>();
 
   const take = (dataset: string, id: string, doc: JsonObject | undefined): void => {
     if (dataset === TRIGGERS_DATASET) {
       if (doc) triggers.set(id, doc);
       else triggers.delete(id);
-      deps.onChanged(id);
+      for (const listener of listeners) listener(id);
       return;
     }
     const triggerId = (doc ?? runs.get(id))?.["triggerId"];
@@ -69,7 +70,7 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
   load(space, TRIGGERS_DATASET);
   load(space, RUNS_DATASET);
   // Subscribes last, and in the same turn: no commit is missed, and an earlier failure leaves no listener behind.
-  const stop = deps.events.on("committed", (space, batch) => {
+  const unfollow = deps.events.on("committed", (space, batch) => {
     if (space.id !== agent.spaceId) return;
     for (const { object, dataset, recordId, doc } of batch.touched) {
       if (object !== agent.anchorId || (dataset !== TRIGGERS_DATASET && dataset !== RUNS_DATASET)) continue;
@@ -121,7 +122,11 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
       });
     },
     create: (triggerId, fields) => write(TRIGGERS_DATASET, triggerId, fields, [], true),
-    stop,
+    onChanged(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    close: unfollow,
   };
 }
 

@@ -39,7 +39,7 @@ export interface ChatWatch {
   message(news: ChatNews): void;
   /** Every second: looks whether this device has become the one that answers. */
   tick(): void;
-  stop(): Promise<void>;
+  close(): Promise<void>;
 }
 
 /** After a take-over, messages older than this are not answered. */
@@ -53,7 +53,7 @@ export function createChatWatch(deps: ChatWatchDeps): ChatWatch {
   const guard = createFireGuard();
   let current: AnswerBatch | undefined;
   let done: Promise<void> = Promise.resolve();
-  const stopping = new AbortController();
+  const closing = new AbortController();
   let wasHere = false;
   let answersToAgents = 0;
   let saidUnsupported = false;
@@ -111,7 +111,7 @@ export function createChatWatch(deps: ChatWatchDeps): ChatWatch {
   const considered = (news: ChatNews): void => {
     const trigger = here();
     if (trigger?.firing.kind !== "event" || trigger.firing.objectId !== news.objectId) return;
-    if (stopping.signal.aborted || !asks(news)) return;
+    if (closing.signal.aborted || !asks(news)) return;
     if (!deps.hasModel) saysUnsupported(trigger);
     else if (deps.chat.claim(news.messageId)) take(trigger, news);
   };
@@ -128,7 +128,7 @@ export function createChatWatch(deps: ChatWatchDeps): ChatWatch {
       startedAtMs,
       lastRunAtMs: trigger.lastRunAtMs,
       dry: false,
-      signal: stopping.signal,
+      signal: closing.signal,
     });
     await deps.runs.end(trigger, record, outcome, { runCount: trigger.runCount + 1 });
   };
@@ -150,8 +150,8 @@ export function createChatWatch(deps: ChatWatchDeps): ChatWatch {
       if (isHere && !wasHere) background(takeOver(trigger));
       wasHere = isHere;
     },
-    async stop() {
-      stopping.abort();
+    async close() {
+      closing.abort();
       await done;
     },
   };

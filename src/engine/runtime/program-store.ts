@@ -44,7 +44,7 @@ export function createProgramStore(deps: {
    * Programs of the agent space that were looked up; forgotten when the row of any object there changes, except that of the runs.
    */
   const knownBySpec = new Map<string, string>();
-  const stop = deps.events.on("committed", (space, { touched }) => {
+  const unfollow = deps.events.on("committed", (space, { touched }) => {
     const isProgram = touched.some(
       ({ dataset, recordId }) => dataset === OBJECTS_DATASET && recordId !== agent.anchorId,
     );
@@ -99,7 +99,7 @@ export function createProgramStore(deps: {
       return codeOf(services, objectId);
     },
 
-    stop,
+    close: unfollow,
 
     /** Makes a program of the agent space, or gives a known one another source. */
     async put(name: string, version: number, code: string): Promise<ProgramInfo> {

@@ -61,6 +61,6 @@ test("a start that fails at its last step leaves nobody who listens, and can be 
   parts.isFull = false;
   const running = await start();
   expect([parts.listeners.size > 0, running.control.list()]).toEqual([true, []]);
-  await running.stop();
+  await running.close();
   expect(parts.listeners.size).toBe(0);
 });

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { childCommand } from "../../base/child-command.ts";
-import type { ExecuteRun } from "../../domain/trigger/port.ts";
+import { closePart, startPart } from "../../base/service.ts";
+import type { ChatNews, ExecuteRun } from "../../domain/trigger/port.ts";
 import { createTriggerRuns } from "../../domain/trigger/trigger-runs.ts";
 import { createTriggerScheduler } from "../../domain/trigger/trigger-scheduler.ts";
 import { PROGRAM_CHILD } from "../../sandbox/program-limits.ts";
@@ -8,7 +9,7 @@ import { createProgramProcesses } from "../../sandbox/program-processes.ts";
 import { createElection, joinElection, keepElection } from "./agent-election.ts";
 import { openAgentRecords } from "./agent-records.ts";
 import { AGENT, installAgentSpace } from "./agent-space.ts";
-import { createChatNews } from "./chat-news.ts";
+import { createChatNews, createOwnMessages } from "./chat-news.ts";
 import { seedChatWatch } from "./chat-watch-seed.ts";
 import { openChatWatch } from "./open-chat-watch.ts";
 import { openHost } from "./open-host.ts";
@@ -16,20 +17,19 @@ import { createProgramRunner } from "./program-runner.ts";
 import { createProgramStore } from "./program-store.ts";
 import { withProcesses } from "./run-processes.ts";
 import type { RuntimeDeps } from "./runtime-deps.ts";
+import { createTicker } from "./ticker.ts";
 import { createTraceFiles } from "./trace-files.ts";
 import { createTriggerControl, type TriggerControl } from "./trigger-control.ts";
-
-const TICK_MS = 1_000;
 
 /** The runtime once the agent space exists. */
 export interface RunningRuntime {
   readonly control: TriggerControl;
-  stop(): Promise<void>;
+  close(): Promise<void>;
 }
 
 /**
  * Starts the parts of the runtime in their order: the agent space, the assignment of triggers to devices, what runs can reach,
- * then the ticking. When a step fails, the parts begun before it are ended, and the caller tries again.
+ * then the ticking. When a step fails, the parts begun before it are closed, and the caller tries again.
  */
 export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean): Promise<RunningRuntime> {
   const { config, clock, log, peerId } = deps;
@@ -41,29 +41,18 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
   await joinElection(deps.devices, peerId);
   const election = createElection(deps.devices, peerId);
   const services = () => deps.space(agent.spaceId);
-  const ticker = createTicker(isStopping);
   const traces = createTraceFiles(agent.anchorId, services);
   const { spaceEvents: events } = deps;
-  const records = await openAgentRecords({ agent, events, traces, self: peerId, services, onChanged: ticker.changed });
-  begun.defer(records.stop);
-
-  const host = await openHost(deps, agent.spaceId);
-  begun.defer(host.close);
-  const programs = createProgramStore({ agent, events, space: deps.space });
-  begun.defer(programs.stop);
-  const processes = createProgramProcesses({ command: childCommand(PROGRAM_CHILD), log, nowMs: clock.nowMs });
-  begun.defer(processes.stop);
+  const agentRecords = await openAgentRecords({ agent, events, traces, self: peerId, services });
+  const records = begun.adopt(agentRecords, closePart);
+  const host = begun.adopt(await openHost(deps, agent.spaceId), closePart);
+  const programs = begun.adopt(createProgramStore({ agent, events, space: deps.space }), closePart);
+  const command = childCommand(PROGRAM_CHILD);
+  const processes = begun.adopt(createProgramProcesses({ command, log, nowMs: clock.nowMs }), closePart);
   const runs = createTriggerRuns({ triggers: records.triggers, runs: records.runs, self: peerId, clock });
   const newRunId = () => `run_${randomBytes(8).toString("hex")}`;
   const shown = (execute: ExecuteRun) => withProcesses(execute, { ...deps, processes: deps.processes });
-  const watch = openChatWatch(deps, { agent, host, records, runs, election, newRunId, shown });
-  const news = createChatNews({
-    events,
-    onNews(one) {
-      scheduler.message(one);
-      watch.message(one);
-    },
-  });
+  const own = createOwnMessages();
   const runProgram = createProgramRunner({
     processes,
     programs,
@@ -73,9 +62,9 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
     maxFuel: config["runtime.maxFuel"],
     maxMemoryMiB: config["runtime.maxMemoryMiB"],
     newSeed: () => randomBytes(4).readUInt32LE(),
-    onMessage: news.own,
+    onMessage: own.add,
   });
-  const scheduler = createTriggerScheduler({
+  const triggerScheduler = createTriggerScheduler({
     triggers: records.triggers,
     runs,
     election,
@@ -85,15 +74,21 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
     newRunId,
     announce: (type, triggerId) => announce(deps, type, triggerId),
     isOwnMessage: (trigger, { messageId, creator, agent: by }) =>
-      news.isOwn(trigger.id, messageId) || (creator === deps.accountId && by?.["name"] === trigger.name),
+      own.has(trigger.id, messageId) || (creator === deps.accountId && by?.["name"] === trigger.name),
     isNative: ({ program }) => program.startsWith("internal:"),
   });
-  begun.defer(scheduler.stop);
-  begun.defer(watch.stop);
-  begun.defer(news.stop);
+  const scheduler = begun.adopt(triggerScheduler, closePart);
+  const chatWatch = openChatWatch(deps, { agent, host, records, runs, election, newRunId, shown });
+  const watch = begun.adopt(chatWatch, closePart);
+  const onNews = (one: ChatNews): void => {
+    scheduler.message(one);
+    watch.message(one);
+  };
+  begun.adopt(createChatNews({ events, onNews }), closePart);
   await runs.closeOrphans();
   await seedChatWatch({ agent, records, isActive: () => election.active() === peerId });
-  ticker.start({
+  const ticker = createTicker({
+    records,
     changed: scheduler.changed,
     tick: () => scheduler.tick(),
     everySecond() {
@@ -101,49 +96,11 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
       watch.tick();
     },
   });
-  begun.defer(ticker.stop);
+  if (!isStopping()) await startPart(begun, ticker);
   const running = begun.move();
   return {
     control: createTriggerControl({ records, scheduler, programs, processes, traces, clock }),
-    stop: () => running.disposeAsync(),
-  };
-}
-
-interface Ticking {
-  changed(triggerId: string): void;
-  tick(): void;
-  everySecond(): void;
-}
-
-/** Ticks every second, and soon after a record has changed, so that an edit takes effect at once. */
-function createTicker(isStopping: () => boolean) {
-  let ticking: Ticking | undefined;
-  let timer: ReturnType<typeof setInterval> | undefined;
-  let soon: ReturnType<typeof setImmediate> | undefined;
-  const second = (): void => {
-    ticking?.tick();
-    ticking?.everySecond();
-  };
-  return {
-    changed(triggerId: string): void {
-      if (!ticking) return;
-      ticking.changed(triggerId);
-      soon ??= setImmediate(() => {
-        soon = undefined;
-        ticking?.tick();
-      });
-    },
-    start(next: Ticking): void {
-      if (isStopping()) return;
-      ticking = next;
-      timer = setInterval(second, TICK_MS);
-      second();
-    },
-    stop(): void {
-      ticking = undefined;
-      clearInterval(timer);
-      if (soon) clearImmediate(soon);
-    },
+    close: () => running.disposeAsync(),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Service } from "../../base/service.ts";
+import { waitAtMost } from "../../base/timers.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { RunningRuntime } from "./running.ts";
 import type { RuntimeDeps } from "./runtime-deps.ts";
@@ -17,6 +18,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
   const { log } = deps;
   let running: RunningRuntime | undefined;
   let stopping = false;
+  const ending = Promise.withResolvers<void>();
   let starting: Promise<void> = Promise.resolve();
   const ready = Promise.withResolvers<TriggerControl>();
   ready.promise.catch(() => {}); // only requests wait for it
@@ -28,13 +30,13 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
         const { startRunning } = await import("./running.ts");
         const made = await startRunning(deps, () => stopping);
         ready.resolve(made.control);
-        if (stopping) await made.stop();
+        if (stopping) await made.close();
         running = stopping ? undefined : made;
         return;
       } catch (err) {
         if (stopping) return;
         log.warn("the agent's space is not ready, it is tried again", { err });
-        for (let waitedMs = 0; waitedMs < RETRY_MS && !stopping; waitedMs += 100) await Bun.sleep(100);
+        await waitAtMost(RETRY_MS, ending.promise);
         if (stopping) return;
       }
     }
@@ -47,10 +49,11 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
     },
     async stop() {
       stopping = true;
+      ending.resolve();
       ready.reject(svcError("server.unavailable"));
       // It may wait for what other devices have made; it then ends itself when the wait is over.
-      await Promise.race([starting, Bun.sleep(STOP_MS)]);
-      await running?.stop();
+      await waitAtMost(STOP_MS, starting);
+      await running?.close();
     },
     control: () => ready.promise,
   };

@@ -59,10 +59,11 @@ export const streamRoutes: Route[] = [
       check("subscriptions", body.subscriptions, new Set(), inner);
       server.streams.admit();
       const streamId = bytesToBase58(randomBytes(16));
-      const multiplex = new Multiplex({ streamId, inner, wake: () => connection.wake() });
+      const multiplex = new Multiplex({ streamId, inner });
       const connection = new EventConnection(
         {
           take: () => multiplex.take(),
+          onChange: (listener) => multiplex.onChange(listener),
           get finished() {
             return multiplex.finished;
           },

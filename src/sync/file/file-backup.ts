@@ -252,6 +252,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
   return {
     name: "file backup",
     start() {
+      lag.start();
       unfollow.push(deps.onWork(lookSoon));
       unfollow.push(
         store.onState(({ phase }) => {

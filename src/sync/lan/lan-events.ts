@@ -2,8 +2,8 @@ import { encodeCbor } from "../../base/dag-cbor.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Replica } from "../../space/port/replica.ts";
-import type { EventTransport } from "../event-relay.ts";
 import { decodeSpacePayload } from "../session/messages.ts";
+import type { EventTransport } from "../transport.ts";
 import type { LinkManager } from "./link-manager.ts";
 import type { PeerLink } from "./peer-link.ts";
 

@@ -152,7 +152,6 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
       reset: async (cursor) => {
         resets++;
         await port.resetItems(cursor);
-        publisher.wake();
       },
       changed,
     },

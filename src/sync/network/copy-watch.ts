@@ -2,6 +2,7 @@ import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { decodeCbor, encodeCbor } from "../../base/dag-cbor.ts";
 import type { PeerId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
+import type { Service } from "../../base/service.ts";
 import { deriveKey } from "../../crypto/derive.ts";
 import { open, seal } from "../../crypto/seal.ts";
 import type { NetworkStore } from "./network-store.ts";
@@ -29,7 +30,7 @@ export interface CopyWatchDeps {
  * named knows that the other has heard it, and so runs now; a notice to an earlier run, or one that is replayed, names
  * another.
  */
-export function watchForCopies(deps: CopyWatchDeps): Disposable {
+export function createCopyWatch(deps: CopyWatchDeps): Service {
   const { store, peerId } = deps;
   const keys = deriveChannelKeys(deps.transportSecret);
   const key = deriveKey(deps.readKey, "device-copy", peerId);
@@ -53,17 +54,24 @@ export function watchForCopies(deps: CopyWatchDeps): Disposable {
     answeredMs = performance.now();
     say();
   };
-  const subscription = store.events.subscribe(keys, topic, hear);
-  const stopState = store.onState(({ phase }) => {
-    if (phase === "online") say();
-  });
-  const timer = setInterval(say, SAY_EVERY_MS);
-  say();
+  const ends: (() => void)[] = [];
   return {
-    [Symbol.dispose]: () => {
-      clearInterval(timer);
-      stopState();
-      subscription[Symbol.dispose]();
+    name: "copy watch",
+    start() {
+      const subscription = store.events.subscribe(keys, topic, hear);
+      const stopState = store.onState(({ phase }) => {
+        if (phase === "online") say();
+      });
+      const timer = setInterval(say, SAY_EVERY_MS);
+      ends.push(
+        () => subscription[Symbol.dispose](),
+        stopState,
+        () => clearInterval(timer),
+      );
+      say();
+    },
+    stop() {
+      for (const end of ends) end();
     },
   };
 }

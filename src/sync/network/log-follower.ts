@@ -61,6 +61,8 @@ export interface LogFollower extends AsyncDisposable {
   reached(seq: number): Promise<void>;
   /** Delivers a message once more that was delivered before; resolves and rejects as `checkTail`. */
   readAgain(seq: number): Promise<void>;
+  /** Calls back when the log is read from its start again, once the sink knows it. */
+  onReset(listener: () => void): void;
 }
 
 export interface LogFollowerDeps {
@@ -127,6 +129,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   const again: number[] = [];
   let wake: () => void = () => {};
   const waiters = new Set<Waiter>();
+  const resetListeners: (() => void)[] = [];
 
   const setState = (next: Partial<Omit<LogState, "error">> & { error?: SvcError | undefined }) => {
     const { error, ...rest } = { ...state, ...next };
@@ -178,6 +181,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     const next = startCursor();
     deps.log.warn("network: the store is not the one read before; reading this log again", { stream, seq: cursor.seq });
     await sink.reset(next);
+    for (const listener of resetListeners) listener();
     cursor = next;
     announced = 0;
     beyondSeq = 0;
@@ -327,6 +331,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   const running = run();
 
   return {
+    onReset: (listener) => void resetListeners.push(listener),
     state: () => state,
     cursor: () => cursor,
     kick,

@@ -161,11 +161,13 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
       }
     }
   };
+  const wake = (): void => woken.resolve();
+  follower.onReset(wake);
   const running = run();
 
   return {
     state: () => state,
-    wake: () => woken.resolve(),
+    wake,
     [Symbol.asyncDispose]: async () => {
       closing.abort();
       woken.resolve();

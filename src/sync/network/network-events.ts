@@ -2,7 +2,7 @@ import { bytesToHex } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Replica } from "../../space/port/replica.ts";
-import type { EventTransport } from "../event-relay.ts";
+import type { EventTransport } from "../transport.ts";
 import type { NetworkStore } from "./network-store.ts";
 import { type ChannelKeys, deriveChannelKeys } from "./subjects.ts";
 

@@ -30,11 +30,11 @@ export interface NetworkSyncDeps extends Omit<SpacePortDeps, "rateLimited" | "pl
 /** Rounds with the network: each space is a channel that is followed and, for what it lacks, filled from here. */
 export function createNetworkSync(deps: NetworkSyncDeps): Transport {
   const { store, book, clock, log, timers } = deps;
-  const placesOf = (replica: Replica) => channels.places(replica);
+  const placesOf = (replica: Replica) => replica.places(deps.inviteSeedOf(replica.id));
   const portDeps: SpacePortDeps = { ...deps, placesOf, rateLimited: createRateLimitedLog(log) };
   const channels = createSpaceChannels({
     store,
-    inviteSeedOf: deps.inviteSeedOf,
+    placesOf,
     portOf: (spaceId, ended, own) => createSpacePort(portDeps, spaceId, ended, own),
   });
   const oldPlaces = createOldPlaces({ store, channels, log });

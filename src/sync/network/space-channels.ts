@@ -60,8 +60,8 @@ export async function roundAsMember(replica: Replica, { channel }: SpaceChannel,
 
 interface SpaceChannelsDeps {
   readonly store: Pick<NetworkStore, "openChannel">;
-  /** Secret of the invite by which this account joins the space, if it does. */
-  inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;
+  /** The places of a space that are known, the oldest first. */
+  placesOf(replica: Replica): Place[];
   /** What the space lends to its channel. `own` is set before anything is asked of the port. */
   portOf(spaceId: SpaceId, ended: AbortSignal, own: () => SpaceChannel): ChannelPort;
 }
@@ -77,14 +77,12 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
   const endedCopies = new WeakSet<Replica>();
   let closed = false;
 
-  const places = (replica: Replica): Place[] => replica.places(deps.inviteSeedOf(replica.id));
-
   /**
    * The place to be at: the oldest that was not read to its end. An account that is no member yet reads no content, and
    * goes as far as the log leads it.
    */
   const toRead = (replica: Replica): Place | undefined => {
-    const known = places(replica).filter(({ secret }) => secret !== undefined);
+    const known = deps.placesOf(replica).filter(({ secret }) => secret !== undefined);
     const unread = replica.role() === "none" ? undefined : known.find((place) => !isRead(replica, place));
     return unread ?? known.at(-1);
   };
@@ -146,7 +144,7 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
   };
 
   return {
-    places,
+    places: deps.placesOf,
     get: (spaceId: SpaceId): SpaceChannel | undefined => channels.get(spaceId),
     /**
      * The space's channel at the place to be at, opened if need be; undefined when none can be found yet, or the space is

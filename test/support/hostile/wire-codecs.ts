@@ -31,6 +31,7 @@ import { openInboxMessage } from "../../../src/sync/inbox/inbox-messages.ts";
 import { createFrameReader, encodeFrame, FRAME } from "../../../src/sync/lan/framing.ts";
 import { HandshakeError, markedList, readTokens } from "../../../src/sync/lan/handshake.ts";
 import { openLogMessage, sealLogMessage } from "../../../src/sync/network/log-message.ts";
+import { createTransports } from "../../../src/sync/transports.ts";
 import { createAclCast } from "../worlds/acl-matrix.ts";
 import { createAccount } from "../worlds/acl-world.ts";
 import { sealedInboxMessage } from "../worlds/inbox-message.ts";
@@ -248,6 +249,7 @@ const relay = createEventRelay({
   account: author,
   peerId: author.peerId,
   tech: { id: "tech" } as never,
+  transports: createTransports(),
   clock: { nowMs: () => 1_000 },
   log: silentLog,
   open: async () => room,

@@ -14,6 +14,7 @@ import type { AclBuild } from "../../../src/space/port/replica.ts";
 import { createLanSync } from "../../../src/sync/lan/lan-sync.ts";
 import { createNetworkSync } from "../../../src/sync/network/network-sync.ts";
 import { createSyncService, type SyncService } from "../../../src/sync/sync-service.ts";
+import { createTransports } from "../../../src/sync/transports.ts";
 import type { Rng } from "../rng.ts";
 import { createDevices, type Device } from "./acl-devices.ts";
 import { createAccount } from "./acl-world.ts";
@@ -96,7 +97,7 @@ export async function openSyncWorld(
     async [Symbol.asyncDispose]() {
       for (const { peerId, service } of running) {
         links.leave(peerId);
-        await time.runWhile(service.close());
+        await time.runWhile(service.stop());
       }
       await devices[Symbol.asyncDispose]();
     },
@@ -198,7 +199,7 @@ function createSyncDevice(device: Device, { path, world, onNetwork }: DevicePlac
     async restart(between = () => {}) {
       const wasConnected = isKilled || client?.isConnected() === true;
       links.leave(peerId);
-      await time.runWhile(service.close());
+      await time.runWhile(service.stop());
       await device.reopen(() => {
         if (isKilled) copyFiles(`${path}.killed`, path);
         between(path);
@@ -240,8 +241,10 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
   const { space, account } = device;
   const { replica } = space;
   const open = async () => replica;
+  const transports = createTransports();
   const service = createSyncService({
     peerId,
+    transports,
     clock: time.clock,
     log: silentLog,
     timers: time,
@@ -280,7 +283,7 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
     notifyProgress: service.notifyProgress,
   };
   if (client)
-    service.addTransport(
+    transports.join(
       createNetworkSync({
         ...host,
         store: client.store,
@@ -288,7 +291,7 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
         notifyStatus: service.notifyStatus,
       }),
     );
-  service.addTransport(
+  transports.join(
     createLanSync({
       ...host,
       links: ends,
@@ -318,7 +321,7 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
   });
   notifyAdmitted();
   void service.watch(({ state }) => say(state));
-  void service.start();
+  service.start();
   return service;
 }
 

@@ -1,25 +1,23 @@
 import { expect, test } from "bun:test";
 import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../../base/bytes.ts";
-import { silentLog } from "../../base/log.ts";
-import { createInboxMessages, type InboxBox, type OutgoingMessage, openInboxMessage } from "./inbox-messages.ts";
+import { type OutgoingMessage, openInboxMessage } from "./inbox-messages.ts";
+import { createOutbox } from "./outbox.ts";
 
 function world() {
   const account = createAccount();
   const waiting = new Map<string, OutgoingMessage>();
   let reads = 0;
-  const box: InboxBox = {
+  const box = {
     outgoing() {
       reads++;
       return [...waiting.values()];
     },
-    put: async (message) => void waiting.set(bytesToHex(message.id), message),
-    drop: async (id) => void waiting.delete(bytesToHex(id)),
-    isTaken: () => false,
-    noteTaken: async () => undefined,
+    put: async (message: OutgoingMessage) => void waiting.set(bytesToHex(message.id), message),
+    drop: async (id: Uint8Array) => void waiting.delete(bytesToHex(id)),
   };
   const clock = { nowMs: () => 1_000 };
-  const messages = createInboxMessages({ account, tech: {} as never, box, clock, log: silentLog });
+  const messages = createOutbox({ account, box, clock, hasNetwork: false });
   return { messages, waiting, reads: () => reads };
 }
 
