@@ -24,7 +24,7 @@ export interface AclView {
   decidesCutOff?(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array }): boolean;
 }
 
-/** What must be brought in line with the ACL once it has moved, in the same transaction. */
+/** What must be brought in line with the ACL once it has changed, in the same transaction. */
 export interface AclConsequences {
   /** Record ids that changes may have waited for. */
   named: readonly Uint8Array[];
@@ -67,5 +67,5 @@ export interface RulesRegistry {
   outlives?(dataset: string): boolean;
 }
 
-/** Told in words of what the disk changed, and what became of it. */
+/** Is given, in words, what the disk changed and what became of it. */
 export type OnRepair = (what: string, facts: Readonly<Record<string, unknown>>) => void;

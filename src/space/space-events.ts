@@ -6,7 +6,7 @@ import type { Space } from "./space.ts";
 interface SpaceEventMap {
   /** After a commit, once its writers were answered. Also for the account's own space. */
   committed: [space: Space, batch: CommitBatch];
-  /** The ACL has moved: members, rights or keys may have changed. Also for the account's own space. */
+  /** The ACL has changed: members, rights or keys may have changed. Also for the account's own space. */
   aclChanged: [space: Space];
   /** Opened. Whatever is built on a space is built by listeners of this event. */
   opened: [space: Space];

@@ -146,7 +146,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     },
     /** Something was committed to an open space, here or by others. */
     committed,
-    /** The ACL of an open space has moved. */
+    /** The ACL of an open space has changed. */
     aclChanged(replica: Replica): void {
       committed(replica);
       roundSoon(replica.id);

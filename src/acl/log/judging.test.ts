@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
+import { loopTurns } from "../../../test/support/loop-turns.ts";
 import { scratchDir } from "../../../test/support/scratch.ts";
 import { createDevices, knownRules } from "../../../test/support/worlds/acl-devices.ts";
 import { createAclWorld, stateText } from "../../../test/support/worlds/acl-world.ts";
@@ -19,7 +20,7 @@ async function turnsOf<T>(run: () => Promise<T>): Promise<{ result: T; turns: nu
   });
   while (!isOver) {
     const begun = process.cpuUsage();
-    await new Promise((turn) => setImmediate(turn));
+    await loopTurns();
     const { user, system } = process.cpuUsage(begun);
     turns++;
     longest = Math.max(longest, (user + system) / 1000);

@@ -1,4 +1,4 @@
-/** How the owner's device gives members' records a place in the log. */
+/** How the owner's device gives members' records a position in the log. */
 import { describe, expect, test } from "bun:test";
 import { type AclWorld, createAccount, createAclWorld, expectRefused } from "../../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../../base/bytes.ts";

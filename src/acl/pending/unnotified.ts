@@ -23,7 +23,7 @@ export function createUnnotified({ accountKey, acl, engine }: UnnotifiedDeps) {
   const { unnotified } = engine.store;
   /** Records kept in this run: only the code that appends them knows whether they may still come to count. */
   const ofThisRun = new Set<string>();
-  let inTurn: Promise<void> = Promise.resolve();
+  let last: Promise<void> = Promise.resolve();
 
   /** Called in the transaction of the record itself, or before others can see the record. */
   const put = ({ id, admits }: AclMade): void => {
@@ -78,8 +78,8 @@ export function createUnnotified({ accountKey, acl, engine }: UnnotifiedDeps) {
      * next time.
      */
     notifyAdmitted(notify: (accounts: AccountId[]) => Promise<void>): Promise<void> {
-      const next = inTurn.then(() => notifyAll(notify));
-      inTurn = next.catch(() => undefined);
+      const next = last.then(() => notifyAll(notify));
+      last = next.catch(() => undefined);
       return next;
     },
   };

@@ -196,7 +196,7 @@ describe("cutOffs", () => {
   });
 });
 
-describe("the chain", () => {
+describe("the log", () => {
   test("[ACL-12] a record follows the head, in its own space, and the clock never runs back or away", () => {
     const world = createAclWorld();
     const reader = createAccount();
@@ -216,7 +216,7 @@ describe("the chain", () => {
     expect(forge({ clock: 100 }, reader)).toBeUndefined();
   });
 
-  test("[ACL-12] a chain begins with the root of its space's author, and with nothing else", () => {
+  test("[ACL-12] a log begins with the root of its space's author, and with nothing else", () => {
     const [owner, other] = [createAccount(), createAccount()];
     const encoded = encodeSpaceHeader(
       { kind: "created", spaceType: SPACE_TYPE, author: key(owner), time: 1, seed: randomBytes(16) },

@@ -55,7 +55,7 @@ const waitingForKey = ({ space }: Device) =>
     .get()!.n;
 const missing = ({ space }: Device) => space.engine.store.pendingBodies.count();
 
-/** Deleted, told to the others and torn down everywhere. */
+/** Deletes an object, and resolves once it is torn down on every device. */
 async function deleted(by: Device, id: string, others: readonly Device[]): Promise<void> {
   await deleteObject(by, id);
   await exchange([by, ...others]);
@@ -170,7 +170,7 @@ describe("the content of deleted objects", () => {
       expect(await purgedAfter(devices, witness, DELETED_GRACE_MS)).toBe(3);
       expect(rowsOf(witness, id)).toEqual([]);
       await remove(owner, account);
-      await witness.space.aclService.take(owner.chain());
+      await witness.space.aclService.take(owner.aclLog());
       expect(witness.space.engine.object(id)!.deleted).toBe(false);
       expect(missing(witness)).toBe(3);
       expect(rowsOf(witness, id)).toEqual([]);
@@ -260,14 +260,14 @@ describe("stubs of what is not deleted", () => {
       const member = devices.open("member", account);
       await remove(owner, account); // a new epoch, whose key the member does not get
       await owner.write("a", "1");
-      await member.space.aclService.take(owner.chain());
+      await member.space.aclService.take(owner.aclLog());
       const all = owner.changes().map(({ bytes }) => bytes);
       for (const bytes of all) await member.ingest(stubOf(bytes));
       for (const bytes of all) await member.ingest(bytes);
       expect(waitingForKey(member)).toBe(1);
       expect(await member.values()).toEqual({});
       await add(owner, account);
-      await member.space.aclService.take(owner.chain());
+      await member.space.aclService.take(owner.aclLog());
       expect(missing(member)).toBe(0);
       expect(await member.rows()).toEqual(await owner.rows());
     }));

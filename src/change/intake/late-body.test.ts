@@ -44,7 +44,7 @@ const wholeOf = (device: Device, id: string) => {
 
 /** The same as `fetchFrom`, in one go. */
 async function takeAll(to: Device, from: Device): Promise<void> {
-  await to.space.aclService.take(from.chain());
+  await to.space.aclService.take(from.aclLog());
   await to.space.engine.ingest(from.changes().map(({ bytes }) => bytes));
 }
 
@@ -146,7 +146,7 @@ describe("bodies that come late", () => {
       await fetchFrom(owner, member);
       expect(await purgedAfter(devices, owner, DELETED_GRACE_MS)).toBe(3);
       await remove(others, account);
-      await owner.space.aclService.take(others.chain());
+      await owner.space.aclService.take(others.aclLog());
       expect(missing(owner)).toBe(3);
       const taken = await takeIn(
         owner.space,
@@ -170,7 +170,7 @@ describe("bodies that come late", () => {
       await owner.space.engine.write((tx) =>
         tx.append(tx.object(id)!, { dataset: "items", records: [{ id: "x", upsert: true, ops: [] }] }, ITEMS),
       );
-      await member.space.aclService.take(owner.chain());
+      await member.space.aclService.take(owner.aclLog());
       const late = owner.changes().at(-1)!.bytes;
       await member.ingest(stubOf(late));
       await member.ingest(late);
@@ -218,7 +218,7 @@ describe("bodies that come late", () => {
           await purging;
           await witness.ingest(late);
         }
-        await witness.space.aclService.take(owner.chain());
+        await witness.space.aclService.take(owner.aclLog());
         if (name === "in part") expect(await purging).toBeLessThan(records);
         expect(witness.space.engine.object(id)!.deleted).toBe(false);
         expect(missing(witness)).toBeGreaterThan(0);
@@ -249,7 +249,7 @@ describe("bodies that come late", () => {
       const bodies = wholeOf(owner, id).map(({ bytes }) => bytes);
       for (const [index, device] of witnesses.entries()) {
         expect(await purgedAfter(devices, device, DELETED_GRACE_MS)).toBe(7);
-        await device.space.aclService.take(owner.chain());
+        await device.space.aclService.take(owner.aclLog());
         const order = [...bodies.slice(index), ...bodies.slice(0, index)].toReversed();
         for (const bytes of order) expect((await device.ingest(bytes)).kind).toBe("stored");
         expect(missing(device)).toBe(0);

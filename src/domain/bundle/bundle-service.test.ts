@@ -5,7 +5,7 @@ import { createRng } from "../../../test/support/rng.ts";
 import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
 import { until } from "../../../test/support/server/client.ts";
 import { createAccount } from "../../../test/support/worlds/acl-world.ts";
-import { createOpenSeed, deliver, type OpenSpaceSeed, openEngine } from "../../../test/support/worlds/open-engine.ts";
+import { createOpenGenesis, deliver, type OpenGenesis, openEngine } from "../../../test/support/worlds/open-engine.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { ChangeEngine, WriteTx } from "../../change/space-engine.ts";
@@ -31,14 +31,14 @@ interface Replica {
 }
 
 let directory: ScratchDir;
-let space: OpenSpaceSeed;
+let space: OpenGenesis;
 let nowMs: number;
 let one: Replica;
 let other: Replica;
 
 beforeEach(() => {
   directory = scratchDir("svc-bundle-service");
-  space = createOpenSeed();
+  space = createOpenGenesis();
   nowMs = 1_760_000_000_000;
   [one, other] = [open("one"), open("other")];
 });

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { createRng } from "../../../test/support/rng.ts";
 import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
 import { createAccount } from "../../../test/support/worlds/acl-world.ts";
-import { createOpenSeed, deliver, openEngine } from "../../../test/support/worlds/open-engine.ts";
+import { createOpenGenesis, deliver, openEngine } from "../../../test/support/worlds/open-engine.ts";
 import { createFrontiers } from "../../../test/support/worlds/read-frontiers.ts";
 import type { ReadFrontiers } from "../../account/read-frontiers.ts";
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
@@ -37,7 +37,7 @@ let open: (name: string, account: Account, frontiers?: ReadFrontiers) => Device;
 
 beforeEach(async () => {
   directory = scratchDir("svc-chat-service");
-  const space = createOpenSeed();
+  const space = createOpenGenesis();
   let now = 1_760_000_000_000;
   open = (name, account, frontiers = createFrontiers()) => {
     const engine = openEngine(directory.path, name, space, account, [OBJECTS, CHAT_RULES], () => now++);

@@ -112,7 +112,7 @@ function openSpaceChecks(
     readers: stores.readers,
     repairs: stores.repairs,
     clock,
-    log: log.child({ room: "storage" }),
+    log: log.child({ component: "storage" }),
   });
 }
 
@@ -131,7 +131,7 @@ function openRuntime(
     config,
     env: process.env,
     clock,
-    log: log.child({ room: "runtime" }),
+    log: log.child({ component: "runtime" }),
     devices,
     events: bus.events,
     processes: bus.processes,

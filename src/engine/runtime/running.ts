@@ -9,7 +9,7 @@ import { createElection, joinElection, keepElection } from "./agent-election.ts"
 import { openAgentRecords } from "./agent-records.ts";
 import { AGENT, installAgentSpace } from "./agent-space.ts";
 import { createChatNews } from "./chat-news.ts";
-import { seedChatWatch } from "./chat-watch-seed.ts";
+import { createFirstChatWatch } from "./first-chat-watch.ts";
 import { openChatWatch } from "./open-chat-watch.ts";
 import { openHost } from "./open-host.ts";
 import { createProgramRunner } from "./program-runner.ts";
@@ -92,7 +92,7 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
   begun.defer(watch.stop);
   begun.defer(news.stop);
   await runs.closeOrphans();
-  await seedChatWatch({ agent, records, isActive: () => election.active() === peerId });
+  await createFirstChatWatch({ agent, records, isActive: () => election.active() === peerId });
   ticker.start({
     changed: scheduler.changed,
     tick: () => scheduler.tick(),

@@ -10,7 +10,7 @@ import type { Signer } from "../../crypto/sign.ts";
 export interface ReplicaSource {
   readonly id: SpaceId;
   readonly acl: AclLog;
-  /** What moves the ACL. */
+  /** What changes the ACL. */
   readonly aclService: AclService;
   readonly keys: SpaceKeyRing;
   readonly engine: ChangeEngine;

@@ -34,7 +34,7 @@ describeWithNats("ACL records: compare and append", () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  test("[ACL-15] of contending appends, those told as appended are in the chain once, and the others are not", async () => {
+  test("[ACL-15] of contending appends, those told as appended are in the log once, and the others are not", async () => {
     const members = await Promise.all([join(), join(), join()]);
     const appended: string[] = [];
     for (let round = 0; round < 20; round++) {

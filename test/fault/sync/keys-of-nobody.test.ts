@@ -33,8 +33,8 @@ rule(
     const forged = encodeAclRecord({ ...next, ops }, admin.signer).bytes;
     const peer = await besieged.join();
     const log = world.records.map(({ bytes }) => bytes);
-    await peer.push(spaceId, { chain: log });
-    await peer.push(spaceId, { chain: [...log, forged] });
+    await peer.push(spaceId, { aclLog: log });
+    await peer.push(spaceId, { aclLog: [...log, forged] });
     await besieged.partAll();
 
     const identity = createAccount().id;

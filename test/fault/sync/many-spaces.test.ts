@@ -50,7 +50,7 @@ async function timed(run: () => Promise<unknown>): Promise<number> {
   return Math.round(performance.now() - startedMs);
 }
 
-const told = (name: string, device: Device): string =>
+const report = (name: string, device: Device): string =>
   `${name}: ${Math.round(memoryOf(device) / 2 ** 20)} MiB, ${processorMsOf(device)} ms of a processor, ` +
   `${readdirSync(`/proc/${device.server.pid}/fd`).length} files`;
 
@@ -120,7 +120,9 @@ rule(
         await expectEdits(owner, other, spaces, "said by the owner"),
         await expectEdits(other, owner, spaces, "said by the other"),
       ];
-      console.log(`an edit took at most ${Math.max(...edits)} ms\n${told("owner", owner)}\n${told("other", other)}`);
+      console.log(
+        `an edit took at most ${Math.max(...edits)} ms\n${report("owner", owner)}\n${report("other", other)}`,
+      );
 
       await other.server.stop(60_000);
       await setName(owner, spaces.at(-1)!.spaceId, spaces.at(-1)!.objectId, "said meanwhile");
@@ -135,7 +137,7 @@ rule(
       edits.push(await expectEdits(other, owner, spaces, "said after the restart"));
       console.log(`all were synced ${againMs} ms after a restart, an edit took ${edits.at(-1)} ms`);
       for (const [name, device] of [["owner", owner] as const, ["other", other] as const]) {
-        console.log(told(name, device));
+        console.log(report(name, device));
         expect(memoryOf(device)).toBeLessThan(BYTES_BESIDES + SPACES * BYTES_A_SPACE);
         expect(device.server.stderr()).not.toMatch(/ (WARN|ERROR) /);
       }

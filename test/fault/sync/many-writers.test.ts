@@ -42,7 +42,7 @@ function watched(name: string, device: Device, spaceId: string) {
   }, 500);
   return {
     grown: () => peak - memory,
-    told: () =>
+    report: () =>
       `${name}: ${mib(memory)} MiB before, at most ${mib(peak)}, ${mib(spaceBytesOf(device, spaceId))} MiB on the disk, ` +
       `${processorMsOf(device) - processor} ms of a processor`,
     [Symbol.dispose]: () => clearInterval(timer),
@@ -109,8 +109,8 @@ rule(
       `${WRITERS} writers were taken in within ${takenMs} ms; a write beside them took at most ${slowest} ms`,
       `an edit was heard of within ${hereMs} ms, one of the other side within ${thereMs} ms; synced ${allMs} ms later`,
       `then a write took ${writeMs} ms and was heard of within ${lastMs} ms`,
-      ofServer.told(),
-      ofHonest.told(),
+      ofServer.report(),
+      ofHonest.report(),
     ])
       console.log(line);
     expect(Math.max(slowest, writeMs)).toBeLessThan(WRITE_MS);

@@ -77,7 +77,7 @@ const piecesOf = (data: Uint8Array): string[] =>
     Buffer.from(data.subarray(at, at + 8)).toString("hex"),
   );
 
-const chainOf = async (device: Device, spaceId: string): Promise<unknown> =>
+const aclLogOf = async (device: Device, spaceId: string): Promise<unknown> =>
   (await device.server.client.get<{ members: unknown }>(`/v1/spaces/${spaceId}/members`)).members;
 
 describeWithNats("rotations on a network", () => {
@@ -149,7 +149,7 @@ describeWithNats("rotations on a network", () => {
       expect(ownPlaces.filter(isLinked)).toEqual([]);
 
       // It puts everything there that it has, and more than that.
-      const roster = await chainOf(owner, space.id);
+      const roster = await aclLogOf(owner, space.id);
       const nc = await connectWith(nats.url, account.networkKey);
       const js = jetstream(nc);
       for (const subject of known) {
@@ -165,7 +165,7 @@ describeWithNats("rotations on a network", () => {
       await untilSame([owner, stayer], space.id, (text) => text.includes("and on it goes"), WAIT_MS);
       for (const device of [owner, stayer]) {
         await forceSynced(device, space.id);
-        expect(await chainOf(device, space.id)).toEqual(roster as never);
+        expect(await aclLogOf(device, space.id)).toEqual(roster as never);
         const debug = await device.server.client.get<unknown>(`${base}/debug`);
         expect(debug).toMatchObject({ parked: 0, quarantined: [], alarms: [], cut: [], networkResets: 0 });
         expect(warnings(device)).toEqual([]);
@@ -327,7 +327,7 @@ describeWithNats("rotations on a network", () => {
         const isWhole = (rows: string) => rows.includes(`apart ${round}`) && rows.includes(`meanwhile ${round}`);
         await untilSame([first, second, member], space.id, isWhole, WAIT_MS);
         for (const device of [first, second, member]) await forceSynced(device, space.id);
-        const rosters = await Promise.all([first, second, member].map((device) => chainOf(device, space.id)));
+        const rosters = await Promise.all([first, second, member].map((device) => aclLogOf(device, space.id)));
         expect(rosters[1]).toEqual(rosters[0] as never);
         expect(rosters[2]).toEqual(rosters[0] as never);
         await second.server.stop();
@@ -337,7 +337,7 @@ describeWithNats("rotations on a network", () => {
   );
 });
 
-/** The chain may be on its way to a new place: the admin is told of the request, and accepts it. */
+/** The log may be on its way to a new place: the admin is told of the request, and accepts it. */
 const untilAccepted = (device: Device, base: string, requestRecordId: string): Promise<void> =>
   until(
     async () => {

@@ -1,4 +1,4 @@
-/** One ACL chain and the people around it: records signed by anybody, honest or forged, judged by the reducer alone. */
+/** One ACL log and the people around it: records signed by anybody, honest or forged, judged by the reducer alone. */
 
 import { expect } from "bun:test";
 import {
@@ -44,7 +44,7 @@ export interface AclWorld {
   readonly owner: Account;
   readonly state: AclState;
   readonly records: AclRecord[];
-  /** The keys that somebody opens from the chain as it is now. */
+  /** The keys that somebody opens from the log as it is now. */
   keysOf(account: Account): SpaceKeyRing;
   /** What somebody's device would build upon. */
   contextOf(account: Account, clock?: number): AclContext;
