@@ -16,6 +16,7 @@ import {
   add,
   type Device,
   type Devices,
+  deleteObject,
   purgedAfter,
   remove,
   roleOf,
@@ -198,8 +199,6 @@ async function revive(rng: Rng, world: World): Promise<void> {
   await remove(first, member.account);
   for (const device of others) await device.space.aclService.take(first.aclLog());
 }
-
-const deleteObject = ({ space }: Device, id: string) => space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
 
 /** Everybody gets everything, and is compared with the others and with somebody who comes anew. */
 async function heal(rng: Rng, world: World): Promise<void> {

@@ -6,7 +6,14 @@ import { boundsOf } from "../../../test/support/hostile/attack-bounds.ts";
 import { loopTurns } from "../../../test/support/loop-turns.ts";
 import { scratchDir } from "../../../test/support/scratch.ts";
 import { add, createDevices, type Device, type Devices } from "../../../test/support/worlds/acl-devices.ts";
-import { type AclWorld, createAccount, createAclWorld, stateText } from "../../../test/support/worlds/acl-world.ts";
+import {
+  type AclWorld,
+  aclLogOf,
+  createAccount,
+  createAclWorld,
+  fillLog,
+  stateText,
+} from "../../../test/support/worlds/acl-world.ts";
 import { addAccounts, removeAccounts } from "../compose/actions.ts";
 import { encodeAclRecord } from "../record/record.ts";
 
@@ -18,16 +25,6 @@ async function withOwner(run: (devices: Devices, one: Device, world: AclWorld, d
   await run(devices, devices.open("one", devices.owner), createAclWorld(devices), dir.path);
 }
 
-/** The owner publishes a profile that many times. */
-function speak(world: AclWorld, times: number): void {
-  const { keyId } = world.state.epochs[0]!.epoch;
-  for (let i = 0; i < times; i++) {
-    const metadata = { keyId, box: new Uint8Array(40).fill(i) };
-    expect(world.forge(world.owner.signer, [{ op: "profile", metadata }])).toBeUndefined();
-  }
-}
-
-const aclLogOf = (world: AclWorld): Uint8Array[] => world.records.map(({ bytes }) => bytes);
 const storedRows = ({ space }: Device): number =>
   space.engine.store.db.query<{ n: number }, []>("SELECT count(*) AS n FROM acl_records").get()!.n;
 const stands = ({ space }: Device): number => space.engine.store.aclRecords().length;
@@ -43,7 +40,7 @@ describe("a long log", () => {
     test(`[ACL-9] is taken (${way}) in turns of bounded work, and is seen as a whole or not at all`, async () => {
       using work = countDatabaseWork();
       await withOwner(async (_devices, one, world) => {
-        speak(world, RECORDS);
+        fillLog(world, RECORDS);
         const seen = new Set<number>();
         const lengths: number[] = [];
         one.space.aclService.onChanged(() => lengths.push(one.space.acl.records().length));
@@ -72,7 +69,7 @@ describe("a long log", () => {
 
   test("[ACL-9] of which a crash left a part behind the end is as if none of it had come, and comes again", () =>
     withOwner(async (devices, one, world, dir) => {
-      speak(world, RECORDS);
+      fillLog(world, RECORDS);
       const taking = one.space.aclService.take(aclLogOf(world));
       await untilAhead(one);
       one.space.engine.store.db.query("VACUUM INTO ?").run(join(dir, "crashed"));
@@ -100,7 +97,7 @@ describe("a long log", () => {
     withOwner(async (devices, one, world) => {
       const other = createAccount();
       world.act(world.owner, (context) => addAccounts(context, [{ identity: other.id, permission: "admin" }]));
-      speak(world, RECORDS);
+      fillLog(world, RECORDS);
       const taking = one.space.aclService.take(aclLogOf(world));
       await untilAhead(one);
       await add(one, createAccount());
@@ -123,7 +120,7 @@ describe("a long log", () => {
         const { head, space } = world.state;
         const draft = { space: space!, prev: head!, time: 1, clock: 0, ops: [{ op: "guestRevoke" } as const] };
         offered.push(encodeAclRecord(draft, stranger.signer).bytes);
-        speak(world, 1);
+        fillLog(world, 1);
         offered.push(world.records.at(-1)!.bytes);
       }
       const merges = await one.space.aclService.takeEach(offered);
@@ -133,7 +130,7 @@ describe("a long log", () => {
 
   test("[ACL-9] that ends with a fault is taken up to it", () =>
     withOwner(async (_devices, one, world) => {
-      speak(world, 100);
+      fillLog(world, 100);
       const good = aclLogOf(world);
       const { head, space } = world.state;
       const draft = { space: space!, prev: head!, time: 1, clock: 0, ops: [{ op: "guestRevoke" } as const] };

@@ -1,5 +1,6 @@
 /** Bundles of two replicas that installed apart: who waits, who wins, and when the loser may end. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { codeOf } from "../../../test/support/errors-of.ts";
 import { holdTimers } from "../../../test/support/held-timers.ts";
 import { createRng } from "../../../test/support/rng.ts";
 import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
@@ -97,11 +98,6 @@ async function meet(): Promise<void> {
   await deliver(other.engine, one.engine, shuffle);
   for (const { engine } of [one, other]) await engine.idle();
 }
-const codeOf = (failing: Promise<unknown>): Promise<unknown> =>
-  failing.then(
-    () => "none",
-    (error: { code?: string }) => error.code,
-  );
 const ensure = ({ bundles }: Replica, derived = false) => bundles.ensure({ id: BUNDLE, derived });
 
 test("[BUNDLE-1] who may not have heard of an install waits, but for the owner and who has heard of all", async () => {

@@ -1,5 +1,6 @@
 /** A chat between two accounts, of which one has two devices: who may change what, and what is unread for whom. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { codeOf } from "../../../test/support/errors-of.ts";
 import { createRng } from "../../../test/support/rng.ts";
 import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
 import { createAccount } from "../../../test/support/worlds/acl-world.ts";
@@ -84,11 +85,6 @@ const counters = ({ engine }: Device): JsonObject => {
   const chat = engine.record(engine.object(objectId)!, "objects", objectId)?.["chat"];
   return isJsonObject(chat) ? chat : {};
 };
-const codeOf = (failing: Promise<unknown>): Promise<unknown> =>
-  failing.then(
-    () => "none",
-    (error: { code?: string }) => error.code,
-  );
 describe("a message of another", () => {
   test("[CHAT-1] is edited and deleted by its author alone", async () => {
     const id = await send(ours!, "mine");

@@ -26,9 +26,9 @@ import {
 import { rule } from "../../support/rule.ts";
 import { type SpaceInfo, until } from "../../support/server/client.ts";
 import { type Device, startDevice } from "../../support/server/devices.ts";
-import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { ABSENT, createObject, createSpace } from "../../support/server/fixtures.ts";
 import { ACL_MATRIX, ACL_ROLES, type AclCast, type AclRole, createAclCast } from "../../support/worlds/acl-matrix.ts";
-import { type AclWorld, createAccount } from "../../support/worlds/acl-world.ts";
+import { aclLogOf, createAccount } from "../../support/worlds/acl-world.ts";
 
 /** `removed`: was a member once. */
 type Actor = AclRole | "removed";
@@ -39,9 +39,6 @@ interface Stage {
   readonly cast: AclCast;
   readonly removed: Account;
 }
-
-/** A well-formed id of nothing. */
-const UNKNOWN_SPACE = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
 
 const nameOf = (actor: Actor, withGuest: boolean): string => `${actor} ${withGuest}`;
 
@@ -90,7 +87,6 @@ function httpActions({ cast }: Stage, ownerId: string): HttpAction[] {
   ];
 }
 
-const aclLogOf = (world: AclWorld): Uint8Array[] => world.records.map(({ bytes }) => bytes);
 const signerOf = (stage: Stage, actor: Actor) =>
   (actor === "removed" ? stage.removed : stage.cast.actors[actor]).signer;
 
@@ -229,7 +225,7 @@ describe("forged records at a server's sync port", () => {
           const refusedHere = !(allowed as readonly string[]).includes(role);
           // What the owner may do is done elsewhere; what an admin does without a network is put to the owner's devices.
           if (!refusedHere && isOwner) continue;
-          const at = role === "stranger" ? UNKNOWN_SPACE : stage.spaceId;
+          const at = role === "stranger" ? ABSENT : stage.spaceId;
           const url = `/v1/spaces/${at}${path}`;
           if (role === "stranger") await device.server.client.fails(method, url, body, 404, "space.not_found");
           else if (role === "removed") await device.server.client.fails(method, url, body, 409, "space.deleted");

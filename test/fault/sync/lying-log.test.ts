@@ -25,7 +25,7 @@ import { scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
 import { type Device, joinOpen, setName, startDevice, untilSame, untilSynced } from "../../support/server/devices.ts";
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
-import { createAccount } from "../../support/worlds/acl-world.ts";
+import { aclLogOf, createAccount } from "../../support/worlds/acl-world.ts";
 
 const LONG_MS = 110_000;
 const WAIT_MS = 40_000;
@@ -58,7 +58,7 @@ describe("a member that serves an ACL log that is not the present one", () => {
         const relay = await meetServer(await syncPortOf(founder), owner, ownKeys(owner));
         const world = await worldOf(relay, owner, spaceId);
         await relay[Symbol.asyncDispose]();
-        const aclLog = world.records.map(({ bytes }) => bytes);
+        const aclLog = aclLogOf(world);
         /** Follows the log as it was before the admin began to lie. */
         const next = (identity: string) => {
           const context = world.contextOf(admin);

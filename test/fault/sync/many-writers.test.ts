@@ -9,6 +9,7 @@ import { decodeWants, encodeItems } from "../../../src/sync/session/messages.ts"
 import { SYNC_KINDS } from "../../../src/sync/session/remote-replica.ts";
 import { besiege, processorMsOf, spaceBytesOf } from "../../support/hostile/besieged.ts";
 import { forgeChange, memoryOf } from "../../support/hostile/hostile-peer.ts";
+import { timed } from "../../support/latency.ts";
 import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
 import { until } from "../../support/server/client.ts";
@@ -26,12 +27,6 @@ const BYTES_A_WRITER = 4_000;
 const BYTES_BESIDES = 300 << 20;
 
 const mib = (bytes: number): number => Math.round(bytes / 2 ** 20);
-
-async function timed(run: () => Promise<unknown>): Promise<number> {
-  const startedMs = performance.now();
-  await run();
-  return Math.round(performance.now() - startedMs);
-}
 
 /** What a server costs from now on. */
 function watched(name: string, device: Device, spaceId: string) {

@@ -6,7 +6,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { randomBytes } from "../../../src/base/random.ts";
 import { type ChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
 import { leaksIn } from "../../support/hostile/leak-search.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { startNatsProxy } from "../../support/network/nats-proxy.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
@@ -25,23 +25,13 @@ import {
   warnings,
 } from "../../support/server/devices.ts";
 import { createObject, createSpace, named } from "../../support/server/fixtures.ts";
-import { connectWith, type ReadMessage, readStreams } from "../../support/server/stream-reader.ts";
+import { connectWith, type ReadMessage } from "../../support/server/stream-reader.ts";
 import { createAccount } from "../../support/worlds/acl-world.ts";
 import { knownAccount } from "../../support/worlds/known-account.ts";
-import { placesIn, rotate, untilRead } from "../../support/worlds/rotations.ts";
+import { allOn, placesIn, rotate, untilRead } from "../../support/worlds/rotations.ts";
 
 const LONG_MS = 180_000;
 const WAIT_MS = 60_000;
-
-/** All that lies on the network, as its operator reads it. */
-async function allOn(nats: NatsServer): Promise<ReadMessage[]> {
-  const nc = await connectWith(nats.url, (await knownAccount()).networkKey);
-  try {
-    return await readStreams(nc);
-  } finally {
-    await nc.close();
-  }
-}
 
 /** What is appended to a log, as the operator sees it pass. */
 interface Appended {

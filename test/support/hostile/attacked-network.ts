@@ -19,7 +19,7 @@ import { until } from "../server/client.ts";
 import { type Device, rowsOf, setName, startDevice } from "../server/devices.ts";
 import { createObject, createSpace } from "../server/fixtures.ts";
 import { type AclCast, createAclCast } from "../worlds/acl-matrix.ts";
-import { type AclWorld, createAccount } from "../worlds/acl-world.ts";
+import { type AclWorld, aclLogOf, createAccount } from "../worlds/acl-world.ts";
 import { accountOfPhrase, meetServer, ownKeys, syncPortOf, worldOf } from "./hostile-peer.ts";
 
 interface Roster {
@@ -74,7 +74,7 @@ export async function openAttackedNetwork(waitMs: number): Promise<AttackedNetwo
   world.act(owner, (context) => mintGuestKey(context, formerGuestSeed));
   world.act(owner, revokeGuestKey);
   world.act(owner, (context) => mintGuestKey(context, cast.guestSeed));
-  const { aclHead } = await relay.push(spaceId, { aclLog: world.records.map(({ bytes }) => bytes) });
+  const { aclHead } = await relay.push(spaceId, { aclLog: aclLogOf(world) });
   if (bytesToHex(aclHead) !== bytesToHex(world.state.head!)) throw new Error("the server did not take the cast");
   const base = `/v1/spaces/${spaceId}`;
   const accounts = [{ identity: honest.accountId, permission: "writer" }];

@@ -196,3 +196,8 @@ export async function openPair(devices: Devices, permission: GrantablePermission
   await fetchFrom(member, owner);
   return { owner, account, member };
 }
+
+export const deleteObject = ({ space }: Device, id: string) =>
+  space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
+/** How many bodies of changes are awaited. */
+export const missingBodies = ({ space }: Device): number => space.engine.store.pendingBodies.count();
