@@ -7,12 +7,12 @@ import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from "node:fs/promi
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { bundleUi, type UiFile } from "./src/http/ui-bundle.ts";
+import { buildUi, type UiFile } from "./src/http/ui-build.ts";
 import { LIMITS } from "./src/protocol/limits.ts";
 import { readEngine } from "./src/sandbox/engine-wasm.ts";
 import type { BuiltInModel } from "./src/search/built-in-model.ts";
-import { bundleModel, bundleOrtLibrary, libraryModule, modelModule, ortPlugin } from "./src/search/ort-bundle.ts";
-import type { EmbeddedFile } from "./src/search/ort-library.ts";
+import { builtInLibraryOf, builtInModelOf, libraryModule, modelModule, ortPlugin } from "./src/search/ort-built-in.ts";
+import type { BuiltInFile } from "./src/search/ort-library.ts";
 import * as emptyDatabases from "./src/store/empty-databases.ts";
 
 export interface Target {
@@ -38,7 +38,7 @@ export interface BuildOptions {
   nativeModules: string;
   /** Build with the running Bun instead of fetching the target's. */
   native: boolean;
-  /** A model to carry: a directory `…/<organisation>/<name>`. */
+  /** A model to build in: a directory `…/<organisation>/<name>`. */
   model?: string | undefined;
   /** Entry module; the command line unless a test says otherwise. */
   entry?: string;
@@ -89,7 +89,7 @@ async function report(options: BuildOptions): Promise<void> {
   console.log(`${options.outfile}  ${options.target.name}  ${megabytes} MB  ${seconds} s`);
 }
 
-/** Builds one executable. Throws, and leaves an existing `outfile` alone, if anything it should embed is missing. */
+/** Builds one executable. Throws, and leaves an existing `outfile` alone, if anything that is to be built in is missing. */
 export async function buildExecutable(options: BuildOptions): Promise<void> {
   const { outfile, target, native, entry = ENTRY } = options;
   const outDir = dirname(outfile);
@@ -116,7 +116,7 @@ export async function buildExecutable(options: BuildOptions): Promise<void> {
         execArgv: [`--max-http-header-size=${LIMITS.requestHeadBytes}`],
         ...(native ? {} : { target: `bun-${target.name}` }),
       },
-      plugins: [embedPlugin(assets), ortPlugin],
+      plugins: [builtInPlugin(assets), ortPlugin],
     });
     await chmod(staged, 0o755);
     await rename(staged, outfile);
@@ -131,21 +131,21 @@ async function workerEntries(): Promise<string[]> {
   return files.sort();
 }
 
-interface EmbeddedAssets {
+interface BuiltInAssets {
   /** Absolute path of the native library. */
   sqliteVec: string;
   page: UiFile[];
   /** Absolute path of the interpreter of programs, with its fuel put in. */
   programEngine: string;
-  /** Databases with nothing in them: the names of what gives them, and their absolute paths. */
+  /** Empty databases: the names of the functions that give them, and their absolute paths. */
   databases: readonly { readonly name: string; readonly path: string }[];
   /** What runs models. */
-  ort: readonly EmbeddedFile[];
+  ort: readonly BuiltInFile[];
   model: BuiltInModel | undefined;
 }
 
 /** Everything is made before the bundler starts: a build started inside one of its plugins never ends. */
-async function collectAssets(options: BuildOptions, staging: string): Promise<EmbeddedAssets> {
+async function collectAssets(options: BuildOptions, staging: string): Promise<BuiltInAssets> {
   const { nativeModules, target } = options;
   const sqliteVec = join(nativeModules, target.sqliteVec);
   if (!existsSync(sqliteVec)) throw new Error(`${sqliteVec} is missing; run bun install`);
@@ -157,14 +157,14 @@ async function collectAssets(options: BuildOptions, staging: string): Promise<Em
     sqliteVec,
     programEngine,
     databases,
-    page: await bundleUi(join(PROJECT, "ui")),
-    ort: await bundleOrtLibrary(nativeModules, target.name, staging),
-    model: options.model === undefined ? undefined : bundleModel(options.model),
+    page: await buildUi(join(PROJECT, "ui")),
+    ort: await builtInLibraryOf(nativeModules, target.name, staging),
+    model: options.model === undefined ? undefined : builtInModelOf(options.model),
   };
 }
 
-/** Replaces the modules that look for files in the source tree by ones that carry the files. */
-function embedPlugin({ sqliteVec, programEngine, databases, page, ort, model }: EmbeddedAssets): Bun.BunPlugin {
+/** Replaces the modules that look for files in the source tree by ones that hold the built-in files. */
+function builtInPlugin({ sqliteVec, programEngine, databases, page, ort, model }: BuiltInAssets): Bun.BunPlugin {
   const replacements: [RegExp, string][] = [
     [
       /[\\/]src[\\/]store[\\/]sqlite-vec-library\.ts$/,
@@ -186,14 +186,14 @@ function embedPlugin({ sqliteVec, programEngine, databases, page, ort, model }: 
     ],
   ];
   return {
-    name: "svc-embed",
+    name: "svc-built-in",
     setup(build) {
       for (const [filter, contents] of replacements) build.onLoad({ filter }, () => ({ contents, loader: "ts" }));
     },
   };
 }
 
-function bytesGiver({ name, path }: EmbeddedAssets["databases"][number]): string {
+function bytesGiver({ name, path }: BuiltInAssets["databases"][number]): string {
   return `import ${name}File from ${JSON.stringify(path)} with { type: "file" };\nexport const ${name} = () => readFileSync(${name}File);`;
 }
 

@@ -42,7 +42,7 @@ test("[CLI-1] secrets are taken out of what --verbose shows, at any depth", () =
   });
 });
 
-test("[CLI-3] the global flags have the defaults of the specification", async () => {
+test("[CLI-3] the global flags have their defaults", async () => {
   const addr = "127.0.0.1:1";
   expect(await targetOf({ addr })).toEqual({ addr, source: undefined, timeoutMs: 30_000, verbose: false });
   expect(await targetOf({ addr: "[::1]:80", timeout: "250ms", verbose: true })).toEqual({

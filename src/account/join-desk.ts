@@ -25,7 +25,7 @@ interface JoinDeskDeps {
 
 /**
  * Takes requests to join that come by message, on devices of accounts that manage the space. A request that can take effect
- * waits for its place in the log like any proposal, and the account that asked is told what the log says of it. Asking
+ * waits for its position in the log like any proposal, and the account that asked is told what the log says of it. Asking
  * twice does nothing more.
  */
 export function createJoinDesk(deps: JoinDeskDeps) {

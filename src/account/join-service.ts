@@ -53,7 +53,7 @@ interface JoinServiceDeps {
   mayAnswer: boolean;
   /** Rounds with everybody who is reached, of a space that is here. */
   round(spaceId: SpaceId): Promise<void>;
-  /** Makes known over which transports a space's log can be moved; takes a moment at most. */
+  /** Makes known over which transports a space's log can be changed; takes a moment at most. */
   reach(spaceId: SpaceId): Promise<void>;
   /** What this account says of itself where it asks to join. */
   profile(): MemberMetadata | undefined;
@@ -80,14 +80,14 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
 
   /** One step after the other, each taken from what the log says then. */
-  const advance = (spaceId: SpaceId): Promise<void> => inTurn(spaceId, () => step(spaceId));
+  const advance = (spaceId: SpaceId): Promise<void> => serially(spaceId, () => step(spaceId));
 
   /** Beginning, moving and ending a join of a space never overlap. */
   const later = createDelays<SpaceId>(RECHECK_MS, (spaceId) => resume(spaceId));
   const serial = createSerialWork<SpaceId>((spaceId, error) => {
     if (!stopped) log.warn("joining a space did not go on", { err: error, spaceId });
   });
-  const inTurn = (spaceId: SpaceId, work: () => Promise<void>): Promise<void> =>
+  const serially = (spaceId: SpaceId, work: () => Promise<void>): Promise<void> =>
     serial.run(spaceId, async () => {
       if (!stopped) await work();
     });
@@ -123,7 +123,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (state.deletedAt !== undefined) return refuse(spaceId);
     if (!token || (pendingRequestOf(state, space.accountKey) && !letsIn(space, token))) return;
     const asked = space.engine.note(ASKED);
-    // The request got its place in the log and waits no more: it was declined, or taken back.
+    // The request got its position in the log and waits no more: it was declined, or taken back.
     if (asked && (state.sequenced.has(bytesToHex(asked)) || space.acl.at(asked))) return end(spaceId);
     if (!isLive(space, token)) return recheck(space, token);
     if (space.acl.pending.list().some(({ pending: { author } }) => equalBytes(author, space.accountKey))) return;
@@ -251,7 +251,7 @@ export function createJoinService(deps: JoinServiceDeps) {
       const { spaceId } = token;
       if (statusOf(spaceId) === "active") await meetNews(spaceId, token);
       if (statusOf(spaceId) !== "active") {
-        await inTurn(spaceId, () => begin(spaceId, inviteToken, hint));
+        await serially(spaceId, () => begin(spaceId, inviteToken, hint));
         const found = spaces.isHere(spaceId) ? advance(spaceId) : seeker.seek(spaceId);
         const miss = new Promise<void>((resolve) => missed.set(spaceId, resolve));
         await Promise.race([found, miss, Bun.sleep(ACL_LOG_WAIT_MS)]);
@@ -267,7 +267,7 @@ export function createJoinService(deps: JoinServiceDeps) {
       if (status === "deleted") throw svcError("space.deleted", { spaceId });
       if (status !== "joining")
         throw refusedAs("space.not_invite_pending", { spaceId, status }, refusal("space.not_joining"));
-      await inTurn(spaceId, async () => {
+      await serially(spaceId, async () => {
         if (!isJoining(spaceId)) return; // let in, or refused, meanwhile
         await requests.withdraw(spaceId);
         await life.giveUp(spaceId, secrets.tokenOf(spaceId)?.kind === "guest");
@@ -278,7 +278,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     /** An answer to a request of this account. Only the accounts that the token names are believed. */
     async answered(spaceId: SpaceId, from: Uint8Array, pendingId: Uint8Array, answer: RequestAnswer): Promise<void> {
       if (!isJoining(spaceId) || !requests.isBelieved(spaceId, from, pendingId)) return;
-      if (answer === "refused") await inTurn(spaceId, async () => void (isJoining(spaceId) && (await end(spaceId))));
+      if (answer === "refused") await serially(spaceId, async () => void (isJoining(spaceId) && (await end(spaceId))));
       missed.get(spaceId)?.();
     },
 
@@ -289,7 +289,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     },
     /** A copy that has ended is gone: a space that is joined again is looked for anew. */
     ended: resume,
-    /** A space's log has moved. */
+    /** A space's log has changed. */
     rightsChanged: (space: Space): void => resume(space.id),
     async stop(): Promise<void> {
       stopped = true;

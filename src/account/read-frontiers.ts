@@ -17,7 +17,7 @@ export interface ReadFrontiers {
    * Marks as read what came with these changes, and everything before them of the same writers. Durable when it resolves.
    */
   advance(spaceId: SpaceId, objectId: ObjectId, origins: readonly ChangeOrigin[]): Promise<void>;
-  /** Called with the objects whose frontier moved, on whichever device. Answers how to stop. */
+  /** Called with the objects whose frontier changed, on whichever device. Answers how to stop. */
   onChanged(listener: (objectId: ObjectId) => void): () => void;
 }
 

@@ -18,7 +18,7 @@ export interface DirectAdd {
   spaceId: SpaceId;
   /** Who says so. */
   adder: AccountId;
-  /** Of the space's place on the network. */
+  /** The secret of the space's place on the network. */
   transportSecret: Uint8Array;
   name?: string;
 }
@@ -61,7 +61,7 @@ export type SpaceClaims = Service & { add(add: DirectAdd): Promise<void> };
 
 export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
   const { account, store, clock, log } = deps;
-  const inTurn = createSemaphore(LOOKS_AT_ONCE);
+  const semaphore = createSemaphore(LOOKS_AT_ONCE);
   const timers = new Map<string, ReturnType<typeof setTimeout>>();
   /** Looks into each claim again, as after a start. */
   const looks = new Map<string, number>();
@@ -126,7 +126,7 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
   };
 
   const lookNow = (claim: SpaceClaim): void => {
-    inTurn(() => look(claim)).catch((err: unknown) => {
+    semaphore(() => look(claim)).catch((err: unknown) => {
       if (stopped) return;
       log.warn("a space to which somebody added this account could not be looked for", {
         err,

@@ -55,7 +55,7 @@ export function createFarewells(deps: {
       sinceBySpace.set(spaceId, sinceMs);
     },
     drop,
-    /** Sends what is still to be sent; `ended` when nothing is left. Called whenever the log has moved. */
+    /** Sends what is still to be sent; `ended` when nothing is left. Called whenever the log has changed. */
     async goOn(space: Space, changeAcl: ChangeAcl, ended: () => Promise<void>): Promise<void> {
       const sinceMs = sinceBySpace.get(space.id);
       if (sinceMs === undefined || underWay.has(space.id)) return;

@@ -46,7 +46,7 @@ export type SpaceLife = ReturnType<typeof createSpaceLife>;
 
 export function createSpaceLife(deps: SpaceLifeDeps) {
   const { account, tech, store, spaces, creation, farewells, events, log } = deps;
-  /** Spaces that this device is ending: a move of their ACL log alone must not close them in the middle of that. */
+  /** Spaces that this device is ending: a change of their ACL log alone must not close them in the middle of that. */
   const acting = new Set<SpaceId>();
 
   events.on("opened", follow);
@@ -216,7 +216,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       await spaces.remove(id);
     },
     leave,
-    /** The same as whenever a space's ACL log has moved; resolves when its row says what the log says. */
+    /** The same as whenever a space's ACL log has changed; resolves when its row says what the log says. */
     align,
 
     /** Takes in a space's ACL log that somebody found, from its root on. Undefined when it is not that space's. */

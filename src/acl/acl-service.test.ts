@@ -62,8 +62,8 @@ describe("membership", () => {
   test("[ACL-8] who is let in is told until that succeeded, after a restart too, and then no more", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
-      const told: string[][] = [];
-      const tell = () => owner.space.aclService.notifyAdmitted(async (accounts) => void told.push(accounts));
+      const notified: string[][] = [];
+      const notify = () => owner.space.aclService.notifyAdmitted(async (accounts) => void notified.push(accounts));
       const [added, gone] = [createAccount(), createAccount()];
       await add(owner, added);
       await add(owner, gone);
@@ -72,18 +72,18 @@ describe("membership", () => {
       expect(failing).rejects.toThrow("nobody can be told");
       await failing.catch(() => {});
       await owner.reopen();
-      await tell();
-      await tell();
-      expect(told).toEqual([[added.id]]);
+      await notify();
+      await notify();
+      expect(notified).toEqual([[added.id]]);
     }));
 
   test("[ACL-8] who is let in by what an owner's device gives a place is told, and nobody is whose record found none", () =>
     withDevices(async (devices) => {
       const { owner, account: admin, member } = await openPair(devices, "admin");
-      const told: string[] = [];
-      const tell = () => owner.space.aclService.notifyAdmitted(async (accounts) => void told.push(...accounts));
-      await tell();
-      expect(told.splice(0)).toEqual([admin.id]);
+      const notified: string[] = [];
+      const notify = () => owner.space.aclService.notifyAdmitted(async (accounts) => void notified.push(...accounts));
+      await notify();
+      expect(notified.splice(0)).toEqual([admin.id]);
       const [proposed, drafted] = [createAccount(), createAccount()];
       const adding =
         ({ id }: Account) =>
@@ -92,8 +92,8 @@ describe("membership", () => {
       await member.space.aclService.propose(adding(proposed));
       await owner.space.aclService.keepUnnotified(owner.space.aclService.draft(adding(drafted))!);
       await exchange([owner, member]);
-      await tell();
-      expect(told).toEqual([proposed.id]);
+      await notify();
+      expect(notified).toEqual([proposed.id]);
       // The process that appended the record may still learn that it counts; another run cannot.
       await owner.space.aclService.forgetUnnotifiedInVain();
       expect(owner.space.store.unnotified.all()).toHaveLength(1);
@@ -111,7 +111,7 @@ describe("membership", () => {
       for (const change of owner.changes()) await member.ingest(change.bytes);
       expect(await member.values()).toEqual({});
       await add(owner, account);
-      await member.space.aclService.take(owner.chain());
+      await member.space.aclService.take(owner.aclLog());
       expect(await member.values()).toEqual({ a: "sealed" });
       expect(member.space.store.parked.usage().count).toBe(0);
     }));
@@ -151,7 +151,7 @@ describe("membership", () => {
       // A device that joins later agrees, in whatever order the data arrives.
       const late = devices.open("late", devices.owner);
       for (const change of [...member.changes(), ...owner.changes()]) await late.ingest(change.bytes);
-      await late.space.aclService.take(owner.chain());
+      await late.space.aclService.take(owner.aclLog());
       for (const change of [...member.changes(), ...owner.changes()]) await late.ingest(change.bytes);
       expect(await late.rows()).toEqual(await owner.rows());
     }));
@@ -216,7 +216,7 @@ describe("membership", () => {
       );
       const account = createAccount();
       const joiner = devices.open("joiner", account);
-      await joiner.space.aclService.take(owner.chain());
+      await joiner.space.aclService.take(owner.aclLog());
       const joined = joiner.space.aclService.draft((c) => joinByInvite(c, inviteSeed, { name: "Jo" }), { inviteSeed })!;
       await joiner.space.aclService.take([joined.bytes]);
       await exchange([owner, joiner]);
@@ -247,7 +247,7 @@ describe("membership", () => {
 });
 
 describe("proposals", () => {
-  test("[ACL-15] without a network only the owner extends the chain; what others ask for its device carries out", () =>
+  test("[ACL-15] without a network only the owner extends the log; what others ask for its device carries out", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const [adminAccount, joinerAccount] = [createAccount(), createAccount()];
@@ -267,7 +267,7 @@ describe("proposals", () => {
       expect(admin.space.aclService.pending()).toEqual([]);
 
       const joiner = devices.open("joiner", joinerAccount);
-      await joiner.space.aclService.take(admin.chain());
+      await joiner.space.aclService.take(admin.aclLog());
       await joiner.space.aclService.propose((context) => joinByInvite(context, inviteSeed, { name: "Jo" }));
       await exchange([owner, admin, joiner]);
       const { requestRecordId } = pendingRow(admin, joinerAccount);

@@ -77,11 +77,11 @@ export function createAclService(deps: AclServiceDeps) {
   /** Updates what depends on the ACL. */
   const consequencesOf = (merge: AclMerge): AclConsequences | undefined => {
     if (merge.dropped) keys.keep(merge.dropped);
-    if (!merge.move) return undefined;
+    if (!merge.effects) return undefined;
     book.forgetDeadOfFew();
     const fresh = keys.refresh();
     for (const record of keys.broken()) acl.alarms.raise({ kind: "key", record });
-    return { ...merge.move, keys: fresh };
+    return { ...merge.effects, keys: fresh };
   };
 
   const merge = (offer: AclOffer, scope: WriteScope) => {
@@ -90,15 +90,17 @@ export function createAclService(deps: AclServiceDeps) {
     return { result, ...(consequences ? { consequences } : {}) };
   };
 
-  /** Runs in one transaction, and notifies others once it is durable. */
-  const move = async <T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> => {
-    let moved = false;
-    const result = await engine.moveAcl((scope) => {
+  /** Runs in one transaction and notifies others once it is durable. */
+  const changeAcl = async <T>(
+    run: (scope: WriteScope) => { result: T; consequences?: AclConsequences },
+  ): Promise<T> => {
+    let isChanged = false;
+    const result = await engine.changeAcl((scope) => {
       const done = run(scope);
-      moved = done.consequences !== undefined;
+      isChanged = done.consequences !== undefined;
       return done;
     });
-    if (moved) deps.changed();
+    if (isChanged) deps.changed();
     return result;
   };
 
@@ -117,7 +119,7 @@ export function createAclService(deps: AclServiceDeps) {
     return consequences;
   };
 
-  const takeOffers = createTaking({ acl, keys, move, merge, consequencesOf, write: engine.background });
+  const takeOffers = createTaking({ acl, keys, changeAcl, merge, consequencesOf, write: engine.background });
 
   for (const record of keys.broken()) acl.alarms.raise({ kind: "key", record });
 
@@ -129,7 +131,7 @@ export function createAclService(deps: AclServiceDeps) {
     clock: deps.clock,
     book,
     context,
-    move,
+    changeAcl,
     append,
   });
 
@@ -161,7 +163,7 @@ export function createAclService(deps: AclServiceDeps) {
      * Resolves to undefined when nothing had to be done. Throws `acl.forbidden` for everybody else.
      */
     act: (build: AclBuild, options?: ComposeOptions): Promise<AclMade | undefined> =>
-      move((scope) => {
+      changeAcl((scope) => {
         const now = context();
         const ops = build(now);
         if (ops.length === 0 && !options?.rotate) return { result: undefined };

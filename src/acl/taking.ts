@@ -16,7 +16,7 @@ interface TakingDeps {
   acl: AclLog;
   keys: SpaceKeyRing;
   /** Runs in one transaction and notifies the listeners once it is durable. */
-  move<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T>;
+  changeAcl<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T>;
   /** Runs a write that does not change the ACL. */
   write<T>(run: () => T): Promise<T>;
   merge(offer: AclOffer, scope: WriteScope): Merged;
@@ -33,16 +33,16 @@ const ATTEMPTS = 3;
  * Takes in the offered records in one transaction with one notification. To keep the transaction short, branches are
  * judged beforehand in slices, and a long extension of the log is judged and stored beforehand.
  */
-export function createTaking({ acl, keys, move, write, merge, consequencesOf }: TakingDeps) {
+export function createTaking({ acl, keys, changeAcl, write, merge, consequencesOf }: TakingDeps) {
   /** One at a time, because there is one place for records ahead of the log. */
   const inTurn = createSemaphore(1);
 
   const takeAll = (offers: readonly AclOffer[]): Promise<AclMerge[]> =>
-    move((scope) => joined(offers.map((offer) => merge(offer, scope))));
+    changeAcl((scope) => joined(offers.map((offer) => merge(offer, scope))));
 
   /** Resolves to undefined when something came in between. */
   const takeBehind = (ahead: AclAhead, offers: readonly AclOffer[]): Promise<AclMerge[] | undefined> =>
-    move((scope) => {
+    changeAcl((scope) => {
       const entered = acl.enter(ahead, scope);
       if (!entered) return { result: undefined };
       const consequences = consequencesOf(entered);
@@ -69,7 +69,7 @@ export function createTaking({ acl, keys, move, write, merge, consequencesOf }: 
   };
 }
 
-/** What became of an offer part of which went ahead; undefined for any other offer. */
+/** Returns what became of an offer of which some records were judged ahead; undefined for any other offer. */
 function mergedAhead({ records }: AclOffer, { faults }: AclAhead): Merged | undefined {
   const judged = records.filter((record) => faults.has(record));
   if (judged.length === 0) return undefined;

@@ -6,7 +6,7 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 /** What a line carries besides its message: ids, counts, durations (`…Ms`), an error under `err`. Never secrets. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** The one log of a process. `child` adds fields (`room`, `requestId`, …) to every line it writes. */
+/** The one log of a process. `child` adds fields (`component`, `requestId`, …) to every line it writes. */
 export interface Log {
   /** Returns whether a line of this level would be written, so that callers can skip costly fields. */
   enabled(level: LogLevel): boolean;

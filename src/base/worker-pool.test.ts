@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "bun:test";
+import { errorOf } from "../../test/support/errors-of.ts";
 import { createWorkerPool, WorkerLost, type WorkerPool, WorkerRefused } from "./worker-pool.ts";
 
 type Pool = WorkerPool<string, string>;
@@ -29,9 +30,6 @@ function createPool(size = 1, deadlineMs = 30_000): Pool {
   return pool;
 }
 
-/** `expect(…).rejects` would hold the loop that the worker's answer comes through. */
-const faultOf = (run: Promise<unknown>): Promise<unknown> => run.then(() => undefined).catch((error: unknown) => error);
-
 test("requests are answered in their order by no more threads than allowed", async () => {
   const workers = createPool(2);
   const many = Array.from({ length: 50 }, (_, n) => `${n}`);
@@ -43,7 +41,7 @@ for (const end of ["throw", "exit"]) {
   test(`one that ends (${end}) loses what it was at, and what waited goes to another`, async () => {
     const workers = createPool();
     const [lost, next] = [workers.run(end), workers.run("next")];
-    expect(await faultOf(lost)).toBeInstanceOf(WorkerLost);
+    expect(await errorOf(lost)).toBeInstanceOf(WorkerLost);
     expect(await next).toBe("next");
     expect(spawned).toBe(2);
   });
@@ -52,7 +50,7 @@ for (const end of ["throw", "exit"]) {
 test("one that hangs is given up on, and what waited goes to another", async () => {
   const workers = createPool(1, 1_500);
   const [lost, next] = [workers.run("hang"), workers.run("next")];
-  expect(await faultOf(lost)).toBeInstanceOf(WorkerLost);
+  expect(await errorOf(lost)).toBeInstanceOf(WorkerLost);
   expect(await next).toBe("next");
 });
 
@@ -60,14 +58,14 @@ test("what nobody wants any more when its turn comes is not begun", async () => 
   const workers = createPool();
   const [first, second] = [workers.run("a"), workers.run("b", { isWanted: () => false })];
   expect(await first).toBe("a");
-  expect(await faultOf(second)).toBeInstanceOf(WorkerRefused);
+  expect(await errorOf(second)).toBeInstanceOf(WorkerRefused);
 });
 
 test("closing refuses what runs, what waits and what comes", async () => {
   const workers = createPool();
-  const faults = [workers.run("hang"), workers.run("next")].map(faultOf);
+  const faults = [workers.run("hang"), workers.run("next")].map(errorOf);
   workers.close();
-  faults.push(faultOf(workers.run("later")));
+  faults.push(errorOf(workers.run("later")));
   for (const fault of await Promise.all(faults)) expect(fault).toBeInstanceOf(WorkerRefused);
 });
 
@@ -78,7 +76,7 @@ test("one that does not heed its stop is given up on after the grace, and one th
   stop.abort();
   expect(await heeds).toBe("fine");
   const lost = workers.run("hang", { stop: stop.signal });
-  expect(await faultOf(lost)).toBeInstanceOf(WorkerLost);
+  expect(await errorOf(lost)).toBeInstanceOf(WorkerLost);
   expect(await workers.run("next")).toBe("next");
   expect(spawned).toBe(2);
 });

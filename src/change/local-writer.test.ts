@@ -3,15 +3,15 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDir } from "../../test/support/scratch.ts";
 import { createAccount } from "../../test/support/worlds/acl-world.ts";
-import { createOpenSeed, openEngine } from "../../test/support/worlds/open-engine.ts";
+import { createOpenGenesis, openEngine } from "../../test/support/worlds/open-engine.ts";
 
 const NOTES = { name: "notes", idRule: "user" as const };
 
 test("[SYNC-8] two copies of a device that write in the same millisecond make two objects", async () => {
   using dir = scratchDir("svc-copies");
-  const seed = createOpenSeed();
+  const genesis = createOpenGenesis();
   const account = createAccount();
-  const open = (name: string) => openEngine(dir.path, name, seed, account, [NOTES], () => 1_000);
+  const open = (name: string) => openEngine(dir.path, name, genesis, account, [NOTES], () => 1_000);
   const create = (engine: ReturnType<typeof open>, text: string) =>
     engine.write((tx) => {
       const object = tx.createObject();

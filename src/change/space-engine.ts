@@ -67,7 +67,7 @@ export interface ChangeEngineDeps {
   committed(batch: CommitBatch): void;
   /** Called with a failure to commit, which also reached every waiter. */
   onFailure?(error: unknown): void;
-  /** Told of what the disk changed, and what became of it. */
+  /** Called when the disk changed something that was stored. */
   onRepair?: OnRepair | undefined;
 }
 
@@ -208,10 +208,10 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     background: <T>(run: () => T): Promise<T> => queue.enqueue(() => run(), "background"),
 
     /**
-     * A write that moves the ACL. `run` takes records in and answers, beside its result, what follows from them; this is
+     * A write that changes the ACL. `run` takes records in and answers, beside its result, what follows from them; this is
      * carried out in the same transaction. Changes that waited for it are tried after it.
      */
-    async moveAcl<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> {
+    async changeAcl<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> {
       const act = (scope: WriteScope): T => {
         log.flush(); // a record's clock is read from what the writers' rows say
         const { result, consequences } = run(scope);
@@ -222,17 +222,17 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
         if (consequences.keys) unblocked.noteAll("key");
         return result;
       };
-      const moved = await queue.enqueue(act, "local", "first");
+      const result = await queue.enqueue(act, "local", "first");
       await refolded();
-      return moved;
+      return result;
     },
 
-    /** The ACL changed: every verdict is taken anew and the records concerned are folded again. Answers how many moved. */
+    /** The ACL changed: every verdict is taken anew, the records concerned are folded again. Answers how many verdicts changed. */
     async recheckVerdicts(): Promise<number> {
-      const moved = await queue.enqueue(() => verdicts.retakeAll(), "background", "first");
+      const changedCount = await queue.enqueue(() => verdicts.retakeAll(), "background", "first");
       await intake.idle();
       await refolded();
-      return moved;
+      return changedCount;
     },
 
     /** Folds every object anew from its changes, a write each, so that other work goes on between. */
@@ -295,7 +295,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     /** One reaction a dataset. */
     reactTo: reactions.add,
 
-    /** A single value that a room keeps beside the space, under a name of its own. `WriteTx` puts and drops it. */
+    /** A single value that is kept beside the space, under a name of its own. `WriteTx` puts and drops it. */
     note: store.meta,
     /** Whether a write is being run, so that what is read may yet be taken back. */
     isWriting: () => store.db.inTransaction,

@@ -6,8 +6,8 @@ import type { Log } from "../base/log.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { createProfileNews } from "./profile-news.ts";
 
-test("[SYNC-14] what is told while a new one is being written down settles nothing: the new one is told after it", async () => {
-  const told: (string | undefined)[] = [];
+test("[SYNC-14] what is sent while a new one is being written down does not stand for it: the new one is sent after it", async () => {
+  const notified: (string | undefined)[] = [];
   const notes = new Map<string, Uint8Array>();
   let profile: Profile = { name: "old" };
   let commit: (batch: unknown) => void = () => {};
@@ -30,7 +30,7 @@ test("[SYNC-14] what is told while a new one is being written down settles nothi
     async setProfile(next: Profile) {
       // The space's row is written to at this moment, which has its members told again.
       commit({ touched: [{ dataset: SPACES_RULES.name, recordId: "space" }] });
-      await until(() => Promise.resolve(told.length > 0), "the notifying");
+      await until(() => Promise.resolve(notified.length > 0), "the notifying");
       await Bun.sleep(0);
       profile = next;
     },
@@ -40,13 +40,13 @@ test("[SYNC-14] what is told while a new one is being written down settles nothi
     spaces: {
       list: () => [{ id: "space", status: "active" } as SpaceInfo],
       info: () => ({ status: "active" }) as SpaceInfo,
-      open: async () => ({ members: { profileChanged: async () => void told.push(profile.name) } }),
+      open: async () => ({ members: { profileChanged: async () => void notified.push(profile.name) } }),
     },
     log: {} as Log,
   });
   await news.change({ name: "new" });
-  await until(() => Promise.resolve(told.at(-1) === "new"), "the new one to be told");
+  await until(() => Promise.resolve(notified.at(-1) === "new"), "the new one to be told");
   await until(() => Promise.resolve(notes.size === 0), "nothing to be left");
   await news.stop();
-  expect(told.at(-1)).toBe("new");
+  expect(notified.at(-1)).toBe("new");
 });

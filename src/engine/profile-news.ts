@@ -85,10 +85,10 @@ export function createProfileNews(deps: {
   };
 
   const unfollow = events.on("committed", ({ touched }) => {
-    const moved = touched.some(
+    const isAwaited = touched.some(
       ({ dataset, recordId }) => dataset === SPACES_RULES.name && unnotified.has(recordId as SpaceId),
     );
-    if (moved) notify();
+    if (isAwaited) notify();
   });
 
   return {

@@ -20,7 +20,7 @@ const LEAST_REST_MS = 10;
 const LOOK_MS = 60 * 60 * 1000;
 const NOTE_MS = 10_000;
 /** The key of the place from which an unfinished pass over a space continues. */
-const PLACE_KEY = "check";
+const CURSOR_KEY = "check";
 
 interface SpaceChecksDeps {
   /** How many milliseconds after its last pass a space is checked again. */
@@ -122,24 +122,24 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
   const checkRows = async (space: Space): Promise<void> => {
     const { engine, store } = space;
     let notedMs = performance.now();
-    let place: CheckCursor | undefined = placeIn(store.meta(PLACE_KEY));
-    while (place && !isStopped() && !engine.closing()) {
+    let cursor: CheckCursor | undefined = cursorIn(store.meta(CURSOR_KEY));
+    while (cursor && !isStopped() && !engine.closing()) {
       const begun = performance.now();
-      const { part }: CheckCursor = place;
-      while (place && performance.now() - begun < SLICE_MS && place.part === part) place = engine.check(place);
-      if (place?.part === POINTERS_BEFORE && place.part !== part) await checkPointers(space);
-      if (place && begun - notedMs > NOTE_MS) {
+      const { part }: CheckCursor = cursor;
+      while (cursor && performance.now() - begun < SLICE_MS && cursor.part === part) cursor = engine.check(cursor);
+      if (cursor?.part === POINTERS_BEFORE && cursor.part !== part) await checkPointers(space);
+      if (cursor && begun - notedMs > NOTE_MS) {
         notedMs = begun;
-        await note(space, place);
+        await note(space, cursor);
       }
       await rest(Math.max(LEAST_REST_MS, (performance.now() - begun) * REST_TIMES));
     }
-    if (!engine.closing()) await note(space, place);
+    if (!engine.closing()) await note(space, cursor);
   };
 
-  const note = ({ engine, store }: Space, place: CheckCursor | undefined): Promise<void> =>
+  const note = ({ engine, store }: Space, cursor: CheckCursor | undefined): Promise<void> =>
     engine.background(() =>
-      place ? store.putMeta(PLACE_KEY, Buffer.from(JSON.stringify(place))) : store.dropMeta(PLACE_KEY),
+      cursor ? store.putMeta(CURSOR_KEY, Buffer.from(JSON.stringify(cursor))) : store.dropMeta(CURSOR_KEY),
     );
 
   /** Checks SQLite's own structure of tables. Answers those that are to be looked at again once their rows are right. */
@@ -199,7 +199,7 @@ export function createSpaceChecks(deps: SpaceChecksDeps): Service {
   };
 }
 
-function placeIn(note: Uint8Array | undefined): CheckCursor {
+function cursorIn(note: Uint8Array | undefined): CheckCursor {
   if (!note) return CHECK_BEGIN;
   const { part, after } = JSON.parse(Buffer.from(note).toString()) as CheckCursor;
   return { part, after };

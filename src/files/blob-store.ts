@@ -30,7 +30,7 @@ export const HAVE = ".have";
 /** Readable and writable by the owner only. */
 export const OWN_MODE = 0o600;
 /** The time of use is written at most this often. */
-const TOUCH_EVERY_MS = 60_000;
+const NOTED_EVERY_MS = 60_000;
 
 export async function openBlobStore(root: string, clock: Clock) {
   const blobsBySpace = new Map<string, Map<string, Blob>>();
@@ -134,10 +134,10 @@ export async function openBlobStore(root: string, clock: Clock) {
     },
 
     /** Notes that the content was read just now. */
-    async touch(spaceId: string, rootCid: string): Promise<void> {
+    async noteUse(spaceId: string, rootCid: string): Promise<void> {
       const blob = blobsBySpace.get(spaceId)?.get(rootCid);
       const nowMs = clock.nowMs();
-      if (!blob || Math.abs(nowMs - blob.usedMs) < TOUCH_EVERY_MS) return;
+      if (!blob || Math.abs(nowMs - blob.usedMs) < NOTED_EVERY_MS) return;
       blobsOf(spaceId).set(rootCid, { ...blob, usedMs: nowMs });
       const path = pathOf(spaceId, rootCid) + (blob.partial ? PART : "");
       // If it was removed meanwhile, there is no time to keep.

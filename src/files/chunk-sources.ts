@@ -6,7 +6,7 @@ import { type ChunkPosition, SEALED_CHUNK_BYTES_MAX } from "./content-seal.ts";
 /** One sealed chunk or page that is needed. */
 interface ChunkWanted {
   readonly content: Content;
-  readonly place: ChunkPosition;
+  readonly position: ChunkPosition;
   readonly digest: Uint8Array;
 }
 

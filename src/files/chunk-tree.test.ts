@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { randomBytes } from "../base/random.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
-import { buildTree, levelCounts, openPage, PAGE_DIGESTS, placeIn } from "./chunk-tree.ts";
+import { buildTree, levelCounts, openPage, PAGE_DIGESTS, positionIn } from "./chunk-tree.ts";
 import { CHUNK_BYTES, openChunk, sealChunk } from "./content-seal.ts";
 
 const identity = (chunks: number) => ({ hash: randomBytes(32), key: randomBytes(32), size: chunks * CHUNK_BYTES });
@@ -22,7 +22,7 @@ describe("the manifest of a content", () => {
         for (const [index, digest] of level.entries()) {
           const sealed = sealedByDigest.get(Buffer.from(digest).toString("hex"))!;
           expect(sha256(sealed)).toEqual(digest);
-          const list = openPage(content, placeIn(counts, at, index), sealed)!;
+          const list = openPage(content, positionIn(counts, at, index), sealed)!;
           for (let i = 0; i < list.length; i += 32) below.push(list.slice(i, i + 32));
         }
         level = below;
@@ -36,10 +36,10 @@ describe("the manifest of a content", () => {
     const tree = buildTree(content, randomBytes(96));
     const counts = levelCounts(content.size);
     const root = tree.pages[0]!.sealed;
-    expect(openPage(content, placeIn(counts, 1, 0), root)).toBeDefined();
-    expect(openPage({ ...content, size: content.size - 1 }, placeIn(counts, 1, 0), root)).toBeUndefined();
-    expect(openPage({ ...content, key: randomBytes(32) }, placeIn(counts, 1, 0), root)).toBeUndefined();
-    expect(openPage({ ...content, hash: randomBytes(32) }, placeIn(counts, 1, 0), root)).toBeUndefined();
+    expect(openPage(content, positionIn(counts, 1, 0), root)).toBeDefined();
+    expect(openPage({ ...content, size: content.size - 1 }, positionIn(counts, 1, 0), root)).toBeUndefined();
+    expect(openPage({ ...content, key: randomBytes(32) }, positionIn(counts, 1, 0), root)).toBeUndefined();
+    expect(openPage({ ...content, hash: randomBytes(32) }, positionIn(counts, 1, 0), root)).toBeUndefined();
     expect(openPage(content, { level: 2, index: 0, last: true }, root)).toBeUndefined();
   });
 });
@@ -47,24 +47,24 @@ describe("the manifest of a content", () => {
 describe("sealing", () => {
   const key = randomBytes(32);
   const hash = randomBytes(32);
-  const place = { level: 0, index: 7, last: false };
+  const position = { level: 0, index: 7, last: false };
   const plain = randomBytes(1000);
 
   test("the same chunk gives the same bytes, and opens in its place alone", () => {
-    const sealed = sealChunk(key, hash, place, plain);
-    expect(sealChunk(key, hash, place, plain)).toEqual(sealed);
-    expect(openChunk(key, hash, place, sealed)).toEqual(plain);
+    const sealed = sealChunk(key, hash, position, plain);
+    expect(sealChunk(key, hash, position, plain)).toEqual(sealed);
+    expect(openChunk(key, hash, position, sealed)).toEqual(plain);
     for (const other of [
-      { ...place, index: 8 },
-      { ...place, last: true },
-      { ...place, level: 1 },
+      { ...position, index: 8 },
+      { ...position, last: true },
+      { ...position, level: 1 },
     ])
       expect(openChunk(key, hash, other, sealed)).toBeUndefined();
     for (const at of [0, 500, sealed.length - 1]) {
       const spoilt = sealed.slice();
       spoilt[at]! ^= 1;
-      expect(openChunk(key, hash, place, spoilt)).toBeUndefined();
+      expect(openChunk(key, hash, position, spoilt)).toBeUndefined();
     }
-    expect(openChunk(key, hash, place, sealed.subarray(0, 10))).toBeUndefined();
+    expect(openChunk(key, hash, position, sealed.subarray(0, 10))).toBeUndefined();
   });
 });

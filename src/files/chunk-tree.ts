@@ -23,7 +23,7 @@ export interface ContentIdentity {
 
 /** A sealed chunk or page, and the place it is sealed for. */
 interface SealedPage {
-  readonly place: ChunkPosition;
+  readonly position: ChunkPosition;
   readonly sealed: Uint8Array;
   readonly digest: Uint8Array;
 }
@@ -44,7 +44,7 @@ export function levelCounts(size: number): number[] {
   return counts;
 }
 
-export function placeIn(counts: readonly number[], level: number, index: number): ChunkPosition {
+export function positionIn(counts: readonly number[], level: number, index: number): ChunkPosition {
   return { level, index, last: index === counts[level]! - 1 };
 }
 
@@ -60,12 +60,12 @@ export function buildTree(content: ContentIdentity, digests: Uint8Array): ChunkT
     for (let index = 0; index < counts[level]!; index++) {
       const from = index * PAGE_DIGESTS * DIGEST_BYTES;
       const list = below.subarray(from, from + PAGE_DIGESTS * DIGEST_BYTES);
-      const place = placeIn(counts, level, index);
+      const position = positionIn(counts, level, index);
       const plain = level === counts.length - 1 ? concatBytes(rootHead(content.size), list) : list;
-      const sealed = sealChunk(content.key, content.hash, place, plain);
+      const sealed = sealChunk(content.key, content.hash, position, plain);
       const digest = sha256(sealed);
       above.push(digest);
-      sealedPages.push({ place, sealed, digest });
+      sealedPages.push({ position, sealed, digest });
     }
     pages.unshift(...sealedPages);
     below = concatBytes(...above);
@@ -75,15 +75,19 @@ export function buildTree(content: ContentIdentity, digests: Uint8Array): ChunkT
 }
 
 /** The digests that a page lists, or undefined when it is not this page of this content. */
-export function openPage(content: ContentIdentity, place: ChunkPosition, sealed: Uint8Array): Uint8Array | undefined {
-  const plain = openChunk(content.key, content.hash, place, sealed);
+export function openPage(
+  content: ContentIdentity,
+  position: ChunkPosition,
+  sealed: Uint8Array,
+): Uint8Array | undefined {
+  const plain = openChunk(content.key, content.hash, position, sealed);
   if (!plain) return undefined;
   const counts = levelCounts(content.size);
-  const isRoot = place.level === counts.length - 1;
+  const isRoot = position.level === counts.length - 1;
   if (isRoot && !isHeadOf(plain, content.size)) return undefined;
   const list = isRoot ? plain.subarray(ROOT_HEAD_BYTES) : plain;
-  const below = counts[place.level - 1]!;
-  const expected = Math.min(PAGE_DIGESTS, below - place.index * PAGE_DIGESTS);
+  const below = counts[position.level - 1]!;
+  const expected = Math.min(PAGE_DIGESTS, below - position.index * PAGE_DIGESTS);
   return list.length === expected * DIGEST_BYTES ? list : undefined;
 }
 

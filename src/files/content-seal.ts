@@ -32,11 +32,11 @@ export function contentKeyOf(readKey: Uint8Array, spaceId: string, contentHash: 
 export function sealChunk(
   key: Uint8Array,
   contentHash: Uint8Array,
-  place: ChunkPosition,
+  position: ChunkPosition,
   plain: Uint8Array,
 ): Uint8Array {
-  const cipher = createCipheriv("aes-256-gcm", key, nonceOf(place));
-  cipher.setAAD(aadOf(contentHash, place));
+  const cipher = createCipheriv("aes-256-gcm", key, nonceOf(position));
+  cipher.setAAD(aadOf(contentHash, position));
   const sealed = new Uint8Array(plain.length + TAG_BYTES);
   sealed.set(cipher.update(plain));
   cipher.final();
@@ -48,13 +48,13 @@ export function sealChunk(
 export function openChunk(
   key: Uint8Array,
   contentHash: Uint8Array,
-  place: ChunkPosition,
+  position: ChunkPosition,
   sealed: Uint8Array,
 ): Uint8Array | undefined {
   const length = sealed.length - TAG_BYTES;
   if (length < 0) return undefined;
-  const decipher = createDecipheriv("aes-256-gcm", key, nonceOf(place), { authTagLength: TAG_BYTES });
-  decipher.setAAD(aadOf(contentHash, place));
+  const decipher = createDecipheriv("aes-256-gcm", key, nonceOf(position), { authTagLength: TAG_BYTES });
+  decipher.setAAD(aadOf(contentHash, position));
   decipher.setAuthTag(sealed.subarray(length));
   const plain = decipher.update(sealed.subarray(0, length));
   try {
@@ -73,6 +73,6 @@ function nonceOf({ level, index, last }: ChunkPosition): Uint8Array {
   return nonce;
 }
 
-function aadOf(contentHash: Uint8Array, place: ChunkPosition): Uint8Array {
-  return concatBytes(AAD_TAG, contentHash, nonceOf(place));
+function aadOf(contentHash: Uint8Array, position: ChunkPosition): Uint8Array {
+  return concatBytes(AAD_TAG, contentHash, nonceOf(position));
 }

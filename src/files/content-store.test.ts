@@ -47,7 +47,7 @@ describe("a content that is dropped while others ask for it", () => {
     const received = await keeper.receive(SPACE, new Response(plain).body);
     if (received.kind !== "stored") throw new Error(received.kind);
     const content = await keeper.seal(SPACE, EPOCH, received);
-    store.sources.add({ name: "keeper", mayHave: () => true, get: ({ place }) => keeper.sealed(content, place) });
+    store.sources.add({ name: "keeper", mayHave: () => true, get: ({ position }) => keeper.sealed(content, position) });
     const digest = sha256(plain);
     for (let round = 0; round < 150; round++) {
       await store.complete(content);

@@ -6,7 +6,7 @@ import { refusedAs, SvcError, svcError } from "../protocol/errors.ts";
 import { refusal } from "../protocol/refusals.ts";
 import { type BlobStore, syncFile } from "./blob-store.ts";
 import type { ChunkSources } from "./chunk-sources.ts";
-import { buildTree, levelCounts, placeIn } from "./chunk-tree.ts";
+import { buildTree, levelCounts, positionIn } from "./chunk-tree.ts";
 import { type Content, contentOf } from "./content.ts";
 import { CHUNK_BYTES, type ChunkPosition, sealChunk } from "./content-seal.ts";
 import type { ContentSealer } from "./content-sealer.ts";
@@ -139,7 +139,7 @@ export function createContentStore(deps: ContentStoreDeps) {
      */
     async read(content: Content, start: number, end: number): Promise<Blob | ReadableStream<Uint8Array>> {
       const path = await whole(content);
-      await blobs.touch(content.spaceId, content.rootCid);
+      await blobs.noteUse(content.spaceId, content.rootCid);
       if (path) return Bun.file(path).slice(start, end + 1);
       const first = await using(content, (download) =>
         within(FIRST_BYTES_MS, download.chunk(Math.floor(start / CHUNK_BYTES))),
@@ -190,13 +190,13 @@ export function createContentStore(deps: ContentStoreDeps) {
         return download ? (await download).sealedHere(index) : using(content, (opened) => opened.sealedHere(index));
       }
       if (level > 0)
-        return found.tree.pages.find(({ place }) => place.level === level && place.index === index)?.sealed;
+        return found.tree.pages.find(({ position }) => position.level === level && position.index === index)?.sealed;
       const plain = new Uint8Array(
         await Bun.file(found.path)
           .slice(index * CHUNK_BYTES, Math.min(content.size, (index + 1) * CHUNK_BYTES))
           .arrayBuffer(),
       );
-      return sealChunk(content.key, content.hash, placeIn(counts, level, index), plain);
+      return sealChunk(content.key, content.hash, positionIn(counts, level, index), plain);
     },
 
     /**

@@ -4,7 +4,7 @@ import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { type BlobStore, HASHES, HAVE, OWN_MODE, PART, syncDir } from "./blob-store.ts";
 import type { ChunkSources } from "./chunk-sources.ts";
-import { buildTree, chunkCount, digestAt, levelCounts, openPage, PAGE_DIGESTS, placeIn } from "./chunk-tree.ts";
+import { buildTree, chunkCount, digestAt, levelCounts, openPage, PAGE_DIGESTS, positionIn } from "./chunk-tree.ts";
 import type { Content } from "./content.ts";
 import { CHUNK_BYTES, openChunk, sealChunk } from "./content-seal.ts";
 
@@ -88,10 +88,10 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
     const above = isRoot ? undefined : await page(level + 1, Math.floor(index / PAGE_DIGESTS));
     if (!isRoot && !above) return undefined;
     const digest = above ? digestAt(above.digests, index % PAGE_DIGESTS) : rootDigest!;
-    const place = placeIn(counts, level, index);
-    const sealed = await sources.fetch({ content, place, digest });
+    const position = positionIn(counts, level, index);
+    const sealed = await sources.fetch({ content, position, digest });
     if (!sealed) return undefined;
-    const digests = openPage(content, place, sealed);
+    const digests = openPage(content, position, sealed);
     if (!digests) throw new ContentDamaged("a page of the content's manifest does not open");
     if (counts.length === 2) await writeFile(base + HASHES, digests, { mode: OWN_MODE });
     return { digests: new Uint8Array(digests) };
@@ -108,7 +108,7 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
   /** A chunk that an earlier run left is sealed again, because only then its hash can be compared. */
   async function verified(index: number, digest: Uint8Array): Promise<Uint8Array | undefined> {
     const plain = await readPart(index);
-    if (plain && equalBytes(sha256(sealChunk(key, hash, placeIn(counts, 0, index), plain)), digest)) return plain;
+    if (plain && equalBytes(sha256(sealChunk(key, hash, positionIn(counts, 0, index), plain)), digest)) return plain;
     claimed.clear(index);
     return undefined;
   }
@@ -123,9 +123,9 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
       noteGood(index);
       return kept;
     }
-    const sealed = await sources.fetch({ content, place: placeIn(counts, 0, index), digest });
+    const sealed = await sources.fetch({ content, position: positionIn(counts, 0, index), digest });
     if (!sealed || closed) return undefined;
-    const plain = openChunk(key, hash, placeIn(counts, 0, index), sealed);
+    const plain = openChunk(key, hash, positionIn(counts, 0, index), sealed);
     if (!plain || plain.length !== lengthOf(index)) throw new ContentDamaged("a chunk of the content does not open");
     await writeAll(part, plain, index * CHUNK_BYTES);
     noteGood(index);
@@ -187,7 +187,7 @@ export async function openDownload(content: Content, blobs: BlobStore, sources: 
     async sealedHere(index) {
       if (closed || (!good.has(index) && !claimed.has(index))) return undefined;
       const plain = await readPart(index);
-      return plain && sealChunk(key, hash, placeIn(counts, 0, index), plain);
+      return plain && sealChunk(key, hash, positionIn(counts, 0, index), plain);
     },
     async close() {
       if (closed) return;

@@ -29,8 +29,8 @@ function digestsOf({ path, key, hash, size }: SealRequest): SealReply {
         if (got === 0) return { fault: "the file is shorter than it was" };
         filled += got;
       }
-      const place = { level: 0, index, last: index === count - 1 };
-      digests.set(sha256(sealChunk(key, hash, place, buffer.subarray(0, length))), index * 32);
+      const position = { level: 0, index, last: index === count - 1 };
+      digests.set(sha256(sealChunk(key, hash, position, buffer.subarray(0, length))), index * 32);
     }
     return { digests };
   } finally {

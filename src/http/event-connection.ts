@@ -84,7 +84,7 @@ export class EventConnection implements OpenStream {
     const { keepaliveMs, readDeadlineMs } = this.registry.times;
     if (this.resume === undefined) {
       // The reader is not waiting for us, so we are waiting for the reader.
-      if (nowMs - this.activeMs >= readDeadlineMs) this.cutOff();
+      if (nowMs - this.activeMs >= readDeadlineMs) this.drop();
     } else if (nowMs - this.activeMs >= keepaliveMs) {
       this.keepaliveDue = true;
       this.wake();
@@ -119,7 +119,7 @@ export class EventConnection implements OpenStream {
     this.dispose();
   }
 
-  private cutOff(): void {
+  private drop(): void {
     // No reason is given, because Bun prints the reason of an errored response to stderr.
     this.controller.error();
     this.dispose();

@@ -22,8 +22,8 @@ export interface MultiplexDeps {
   readonly limits?: MultiplexLimits;
 }
 
-/** One carried stream, from its request to its last frame. */
-interface Carried {
+/** One inner stream, from its request to its last frame. */
+interface InnerStream {
   readonly id: string;
   readonly asked: SubscriptionRequest;
   readonly gone: AbortController;
@@ -33,7 +33,7 @@ interface Carried {
   /** Sent instead of anything else: why it was not opened, or that the outer stream ends first. */
   verdict: Uint8Array | undefined;
   /** It holds one of the places for subscriptions whose first frames are being made. */
-  holdsPlace: boolean;
+  holdsSlot: boolean;
 }
 
 /**
@@ -45,11 +45,11 @@ interface Carried {
 export class Multiplex implements StreamOutlet {
   private readonly deps: MultiplexDeps;
   private readonly limits: MultiplexLimits;
-  private readonly carriedById = new Map<string, Carried>();
+  private readonly innerStreamsById = new Map<string, InnerStream>();
   /** Subscriptions that may have something to take; the one that has waited longest comes first. */
-  private readonly turns = new Set<Carried>();
+  private readonly turns = new Set<InnerStream>();
   /** Requested and not yet begun, in order. */
-  private readonly waiting = new Set<Carried>();
+  private readonly waiting = new Set<InnerStream>();
   private openings = 0;
   private bytes = 0;
   private greeted = false;
@@ -64,23 +64,23 @@ export class Multiplex implements StreamOutlet {
 
   /** Ids of subscriptions that have not sent their last frame. */
   get ids(): Iterable<string> {
-    return this.carriedById.keys();
+    return this.innerStreamsById.keys();
   }
 
   /** Adds subscriptions; the caller has checked that their ids are free. */
   add(subscriptions: readonly SubscriptionRequest[]): void {
     for (const asked of subscriptions) {
-      const carried: Carried = {
+      const innerStream: InnerStream = {
         id: asked.id,
         asked,
         gone: new AbortController(),
         subscription: undefined,
         open: false,
         verdict: undefined,
-        holdsPlace: false,
+        holdsSlot: false,
       };
-      this.carriedById.set(asked.id, carried);
-      this.waiting.add(carried);
+      this.innerStreamsById.set(asked.id, innerStream);
+      this.waiting.add(innerStream);
     }
     this.openNext();
   }
@@ -88,8 +88,8 @@ export class Multiplex implements StreamOutlet {
   /** From now on sends nothing more of these subscriptions. Ignores unknown ids: they may just have ended. */
   drop(ids: readonly string[]): void {
     for (const id of ids) {
-      const carried = this.carriedById.get(id);
-      if (carried) this.remove(carried);
+      const innerStream = this.innerStreamsById.get(id);
+      if (innerStream) this.remove(innerStream);
     }
   }
 
@@ -104,13 +104,13 @@ export class Multiplex implements StreamOutlet {
     }
     const parts: Uint8Array[] = [];
     let total = 0;
-    for (const carried of this.turns) {
-      this.turns.delete(carried);
-      const frame = this.takeFrom(carried);
+    for (const innerStream of this.turns) {
+      this.turns.delete(innerStream);
+      const frame = this.takeFrom(innerStream);
       if (frame === undefined) continue;
       // The subscription goes behind all that wait: a set iterates in the order of insertion.
-      if (this.carriedById.get(carried.id) === carried) this.turns.add(carried);
-      for (const part of multiplexedFrame(carried.id, frame)) {
+      if (this.innerStreamsById.get(innerStream.id) === innerStream) this.turns.add(innerStream);
+      for (const part of multiplexedFrame(innerStream.id, frame)) {
         parts.push(part);
         total += part.length;
       }
@@ -126,90 +126,94 @@ export class Multiplex implements StreamOutlet {
     if (this.ending !== undefined) return;
     this.ending = reason;
     this.waiting.clear();
-    for (const carried of this.carriedById.values()) {
-      if (carried.subscription && carried.open) carried.subscription.close(reason);
-      else this.finish(carried, encodeFrame("closed", { reason }));
+    for (const innerStream of this.innerStreamsById.values()) {
+      if (innerStream.subscription && innerStream.open) innerStream.subscription.close(reason);
+      else this.finish(innerStream, encodeFrame("closed", { reason }));
     }
   }
 
   stop(): void {
     this.ending ??= "sdk_closed";
-    for (const carried of [...this.carriedById.values()]) this.remove(carried);
+    for (const innerStream of [...this.innerStreamsById.values()]) this.remove(innerStream);
   }
 
-  private takeFrom(carried: Carried): Uint8Array | undefined {
-    if (carried.verdict) {
-      this.remove(carried);
-      return carried.verdict;
+  private takeFrom(innerStream: InnerStream): Uint8Array | undefined {
+    if (innerStream.verdict) {
+      this.remove(innerStream);
+      return innerStream.verdict;
     }
-    const { subscription } = carried;
-    if (!subscription || !carried.open) return undefined;
+    const { subscription } = innerStream;
+    if (!subscription || !innerStream.open) return undefined;
     const frame = subscription.take(0);
-    if (subscription.finished) this.remove(carried);
-    else if (subscription.waiting.frames === 0) this.leavePlace(carried);
+    if (subscription.finished) this.remove(innerStream);
+    else if (subscription.waiting.frames === 0) this.leaveSlot(innerStream);
     return frame;
   }
 
   private openNext(): void {
-    for (const carried of this.waiting) {
+    for (const innerStream of this.waiting) {
       if (this.openings >= this.limits.openings) return;
-      this.waiting.delete(carried);
-      carried.holdsPlace = true;
+      this.waiting.delete(innerStream);
+      innerStream.holdsSlot = true;
       this.openings++;
-      void this.begin(carried);
+      void this.begin(innerStream);
     }
   }
 
   /** Never rejects: an error becomes the subscription's own frame. */
-  private async begin(carried: Carried): Promise<void> {
-    const { asked, gone } = carried;
-    const response = await this.deps.inner.open(asked, { carry: (source) => this.start(carried, source) }, gone.signal);
-    if (carried.verdict || this.carriedById.get(asked.id) !== carried) return;
-    if (!carried.subscription || !response.ok) {
-      this.finish(carried, encodeFrameText("error", await response.text()));
+  private async begin(innerStream: InnerStream): Promise<void> {
+    const { asked, gone } = innerStream;
+    const response = await this.deps.inner.open(
+      asked,
+      { carry: (source) => this.start(innerStream, source) },
+      gone.signal,
+    );
+    if (innerStream.verdict || this.innerStreamsById.get(asked.id) !== innerStream) return;
+    if (!innerStream.subscription || !response.ok) {
+      this.finish(innerStream, encodeFrameText("error", await response.text()));
       return;
     }
-    carried.open = true;
-    if (carried.subscription.waiting.bytes <= LIGHT_BYTES) this.leavePlace(carried);
-    this.ready(carried);
+    innerStream.open = true;
+    if (innerStream.subscription.waiting.bytes <= LIGHT_BYTES) this.leaveSlot(innerStream);
+    this.ready(innerStream);
   }
 
-  private async start(carried: Carried, source: StreamSource): Promise<void> {
+  private async start(innerStream: InnerStream, source: StreamSource): Promise<void> {
     const subscription = new Subscription(source, { weighed: (delta) => this.weigh(delta) });
-    subscription.onChange(() => this.ready(carried));
-    carried.subscription = subscription;
-    if (carried.gone.signal.aborted) subscription.stop();
+    subscription.onChange(() => this.ready(innerStream));
+    innerStream.subscription = subscription;
+    if (innerStream.gone.signal.aborted) subscription.stop();
     await subscription.start();
   }
 
-  private ready(carried: Carried): void {
-    if (!carried.open || this.carriedById.get(carried.id) !== carried) return;
-    this.turns.add(carried);
+  private ready(innerStream: InnerStream): void {
+    if (!innerStream.open || this.innerStreamsById.get(innerStream.id) !== innerStream) return;
+    this.turns.add(innerStream);
     this.changed();
   }
 
   /** Ends a subscription that has not begun, with a frame of its own. */
-  private finish(carried: Carried, verdict: Uint8Array): void {
-    carried.verdict = verdict;
-    carried.gone.abort();
-    carried.subscription?.stop();
-    this.leavePlace(carried);
-    this.turns.add(carried);
+  private finish(innerStream: InnerStream, verdict: Uint8Array): void {
+    innerStream.verdict = verdict;
+    innerStream.gone.abort();
+    innerStream.subscription?.stop();
+    this.leaveSlot(innerStream);
+    this.turns.add(innerStream);
     this.changed();
   }
 
-  private remove(carried: Carried): void {
-    this.carriedById.delete(carried.id);
-    this.turns.delete(carried);
-    this.waiting.delete(carried);
-    carried.gone.abort();
-    carried.subscription?.stop();
-    this.leavePlace(carried);
+  private remove(innerStream: InnerStream): void {
+    this.innerStreamsById.delete(innerStream.id);
+    this.turns.delete(innerStream);
+    this.waiting.delete(innerStream);
+    innerStream.gone.abort();
+    innerStream.subscription?.stop();
+    this.leaveSlot(innerStream);
   }
 
-  private leavePlace(carried: Carried): void {
-    if (!carried.holdsPlace) return;
-    carried.holdsPlace = false;
+  private leaveSlot(innerStream: InnerStream): void {
+    if (!innerStream.holdsSlot) return;
+    innerStream.holdsSlot = false;
     this.openings--;
     if (this.ending === undefined) this.openNext();
   }
@@ -221,7 +225,7 @@ export class Multiplex implements StreamOutlet {
     this.bytes += deltaBytes;
     if (deltaBytes <= 0 || this.bytes <= this.limits.bytes) return;
     let largest: Subscription | undefined;
-    for (const { subscription } of this.carriedById.values())
+    for (const { subscription } of this.innerStreamsById.values())
       if (subscription && subscription.waiting.bytes > (largest?.waiting.bytes ?? 0)) largest = subscription;
     if (!largest) return;
     const { frames, bytes } = largest.waiting;

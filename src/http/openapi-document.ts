@@ -41,12 +41,12 @@ const PARAMETERS: Readonly<Record<string, string>> = {
 export function buildOpenApi(routes: readonly Route[]): JsonObject {
   const schemas = createSchemaWriter();
   const errors = createErrorWriter();
-  const carried = carriedFrame(routes);
+  const frame = innerFrame(routes);
   const paths: Record<string, JsonObject> = {};
   for (const route of routes) {
     if (route.hidden) continue;
     const path = toOpenAPIPath(route.path);
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, { schemas, errors, carried }) };
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, { schemas, errors, frame }) };
   }
   const tags = [...new Set(routes.filter((route) => !route.hidden).map((route) => route.tag))];
   return {
@@ -76,7 +76,7 @@ interface Parts {
   readonly schemas: SchemaWriter;
   readonly errors: ErrorWriter;
   /** A `frame` event of a stream that carries others. */
-  readonly carried: TSchema;
+  readonly frame: TSchema;
 }
 
 function operation(route: Route, parts: Parts): JsonObject {
@@ -148,13 +148,13 @@ function response(spec: ResponseSpec, routeId: string, parts: Parts): JsonObject
   };
 }
 
-function responseContent(spec: ResponseSpec, routeId: string, { schemas, carried }: Parts): JsonObject {
+function responseContent(spec: ResponseSpec, routeId: string, { schemas, frame }: Parts): JsonObject {
   const { schema, frames, carries, bytes, example } = spec;
   const exampleOf = example === undefined ? {} : { example: toJson(example) };
   if (schema) return { content: { "application/json": { schema: schemas.write(schema), ...exampleOf } } };
   if (bytes) return { content: { [bytes]: {} } };
   if (!frames) return {};
-  const all = carries ? { ...frames, frame: carried } : frames;
+  const all = carries ? { ...frames, frame } : frames;
   const events = eventsSchema(all, spec.framesName ?? `${routeId.charAt(0).toUpperCase()}${routeId.slice(1)}Event`);
   return { content: { "text/event-stream": { schema: schemas.write(events), ...exampleOf } } };
 }
@@ -172,7 +172,7 @@ function eventsSchema(frames: Readonly<Record<string, TSchema>>, name: string): 
 }
 
 /** What a stream that carries others sends for them: any event of any of them, with the id of its subscription. */
-function carriedFrame(routes: readonly Route[]): TSchema {
+function innerFrame(routes: readonly Route[]): TSchema {
   const payloadsByEvent = new Map<string, Set<TSchema>>([["ready", new Set([strict({})])]]);
   for (const { frames, carries } of routes.flatMap((route) => Object.values(route.responses))) {
     if (!frames || carries) continue;

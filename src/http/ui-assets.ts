@@ -1,6 +1,6 @@
 /** The page as the server serves it: every file is in memory with its type and ETag. */
 import { createHash } from "node:crypto";
-import type { UiFile } from "./ui-bundle.ts";
+import type { UiFile } from "./ui-build.ts";
 
 export interface UiAsset {
   body: string;
@@ -16,7 +16,7 @@ let assets: Promise<ReadonlyMap<string, UiAsset>> | undefined;
 
 /**
  * Everything below `/ui`, keyed by URL path (`/ui` is the page). Made once, at the first call; a failure (possible
- * only from source, where the page is bundled on the spot) rejects and is tried again at the next call.
+ * only from source, where the page is built on the spot) rejects and is tried again at the next call.
  */
 export function uiAssets(): Promise<ReadonlyMap<string, UiAsset>> {
   assets ??= loadAssets().catch((error: unknown) => {

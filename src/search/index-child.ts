@@ -39,7 +39,7 @@ interface OpenIndex {
 
 /** An index that has to be brought in step with its space. */
 interface Task {
-  readonly place: IndexFiles;
+  readonly files: IndexFiles;
   /** What is to be indexed, where the request changed it. */
   config: SearchConfig | undefined;
   /** How many entries and rows were left when this stretch of work began. */
@@ -58,25 +58,25 @@ let closed = false;
 
 const send = (report: IndexReport | ChildAnswer): void => sendToParent(report);
 
-function indexAt(place: IndexFiles): OpenIndex {
-  const known = open.get(place.spaceId);
+function indexAt(files: IndexFiles): OpenIndex {
+  const known = open.get(files.spaceId);
   if (known) {
     known.usedAt = performance.now();
-    open.delete(place.spaceId);
-    open.set(place.spaceId, known);
+    open.delete(files.spaceId);
+    open.set(files.spaceId, known);
     return known;
   }
   makeRoom();
-  const index = openSpaceIndex(place);
+  const index = openSpaceIndex(files);
   if (index.reason !== undefined && index.reason !== "new")
     send({
       kind: "log",
       level: "warn",
       message: "the search index is made anew",
-      fields: { spaceId: place.spaceId, reason: index.reason },
+      fields: { spaceId: files.spaceId, reason: index.reason },
     });
   const one = { index, usedAt: performance.now(), logDue: false };
-  open.set(place.spaceId, one);
+  open.set(files.spaceId, one);
   return one;
 }
 
@@ -98,36 +98,36 @@ function closeIndex(spaceId: string, one: OpenIndex): void {
   try {
     one.index.close();
   } catch (error) {
-    reportFault(one.index.place, error);
+    reportFault(one.index.files, error);
   }
 }
 
-function reportFault(place: IndexFiles, error: unknown): void {
-  if (mendDamage(place, error)) return;
+function reportFault(files: IndexFiles, error: unknown): void {
+  if (mendDamage(files, error)) return;
   send({
     kind: "log",
     level: "warn",
     message: "an index could not be put in order",
-    fields: { spaceId: place.spaceId, err: describe(error) },
+    fields: { spaceId: files.spaceId, err: describe(error) },
   });
 }
 
 /** Removes damaged files; they are made anew when they are next asked for. Nothing else removes an index because of an error. */
-function mendDamage(place: IndexFiles, error: unknown): boolean {
+function mendDamage(files: IndexFiles, error: unknown): boolean {
   if (error instanceof SourceDamagedError || !isDamage(error)) return false;
-  const one = open.get(place.spaceId);
-  open.delete(place.spaceId);
+  const one = open.get(files.spaceId);
+  open.delete(files.spaceId);
   try {
     one?.index.close();
   } catch {
     // Closing a damaged index may fail; its files are removed either way.
   }
-  removeIndexFiles(place.index);
+  removeIndexFiles(files.index);
   send({
     kind: "log",
     level: "warn",
     message: "the search index is damaged: it is made anew",
-    fields: { spaceId: place.spaceId, err: describe(error) },
+    fields: { spaceId: files.spaceId, err: describe(error) },
   });
   return true;
 }
@@ -140,7 +140,7 @@ async function work(): Promise<void> {
   while (!closed) {
     const [task] = queue.values();
     if (!task) break;
-    const { spaceId } = task.place;
+    const { spaceId } = task.files;
     queue.delete(spaceId);
     current = task;
     const until = queue.size < MAX_OPEN ? 0 : performance.now() + TURN_MS;
@@ -151,7 +151,7 @@ async function work(): Promise<void> {
       await aTurn();
     }
     // Goes to the end of the queue, so that others have their turn.
-    if (isMore && current === task) enqueue(task.place, task.config, task);
+    if (isMore && current === task) enqueue(task.files, task.config, task);
     current = undefined;
   }
   running = false;
@@ -160,21 +160,21 @@ async function work(): Promise<void> {
 const aTurn = (): Promise<void> => new Promise((turn) => setImmediate(turn));
 
 /** Puts an index into the queue; one that is already there keeps its place. */
-function enqueue(place: IndexFiles, config: SearchConfig | undefined, begun?: Task): void {
+function enqueue(files: IndexFiles, config: SearchConfig | undefined, begun?: Task): void {
   if (closed) return;
-  const waiting = queue.get(place.spaceId);
+  const waiting = queue.get(files.spaceId);
   if (waiting) waiting.config = config ?? waiting.config;
-  else queue.set(place.spaceId, begun ?? { place, config, begunWith: undefined, reportedAt: 0 });
+  else queue.set(files.spaceId, begun ?? { files, config, begunWith: undefined, reportedAt: 0 });
   void work();
 }
 
 /** Does a slice of a space's work. Returns whether there is more. */
 function step(task: Task): boolean {
-  const { place } = task;
+  const { files } = task;
   // The space has left this device, and its index is about to be dropped.
-  if (!existsSync(place.source)) return false;
+  if (!existsSync(files.source)) return false;
   try {
-    const one = indexAt(place);
+    const one = indexAt(files);
     if (task.config) one.index.setConfig(task.config);
     task.config = undefined;
     if (task.begunWith === undefined) {
@@ -187,17 +187,17 @@ function step(task: Task): boolean {
     if (!isMore || one.usedAt - task.reportedAt > REPORT_MS) report(one.index, task, !isMore);
     return isMore;
   } catch (error) {
-    if (!mendDamage(place, error)) {
-      if (!existsSync(place.source)) return false;
+    if (!mendDamage(files, error)) {
+      if (!existsSync(files.source)) return false;
       send({
         kind: "log",
         level: "error",
         message: "indexing failed; it is tried again",
-        fields: { spaceId: place.spaceId, err: describe(error) },
+        fields: { spaceId: files.spaceId, err: describe(error) },
       });
     }
     setTimeout(() => {
-      if (existsSync(place.source)) enqueue(place, task.config);
+      if (existsSync(files.source)) enqueue(files, task.config);
     }, RETRY_MS);
     return false;
   }
@@ -205,7 +205,7 @@ function step(task: Task): boolean {
 
 function report(index: SpaceIndex, task: Task, over: boolean): void {
   task.reportedAt = performance.now();
-  const { spaceId } = index.place;
+  const { spaceId } = index.files;
   const { left } = index.state();
   send({ kind: "followed", spaceId, cursor: index.cursor() });
   const total = Math.max(task.begunWith ?? 0, left);
@@ -216,7 +216,7 @@ function report(index: SpaceIndex, task: Task, over: boolean): void {
 function rest(): void {
   const now = performance.now();
   for (const [spaceId, one] of [...open]) {
-    if (queue.has(spaceId) || current?.place.spaceId === spaceId) continue;
+    if (queue.has(spaceId) || current?.files.spaceId === spaceId) continue;
     const idleMs = now - one.usedAt;
     try {
       if (one.logDue && idleMs > LOG_REST_MS) {
@@ -224,7 +224,7 @@ function rest(): void {
         if (!one.logDue) one.index.releaseSource();
       }
     } catch (error) {
-      reportFault(one.index.place, error);
+      reportFault(one.index.files, error);
     }
     if (idleMs > IDLE_MS && open.get(spaceId) === one) closeIndex(spaceId, one);
   }
@@ -235,45 +235,45 @@ type BriefRequest = Exclude<IndexRequest, { kind: "check" | "search" }>;
 type SearchRequest = Extract<IndexRequest, { kind: "search" }>;
 
 function answer(request: BriefRequest): unknown {
-  const { place } = request;
+  const { files } = request;
   switch (request.kind) {
     case "follow":
-      enqueue(place, request.config);
+      enqueue(files, request.config);
       return true;
     case "isCurrent": {
-      if (!open.has(place.spaceId) && !existsSync(place.index)) return { isCurrent: false, lacksVectors: false };
-      const { index } = indexAt(place);
+      if (!open.has(files.spaceId) && !existsSync(files.index)) return { isCurrent: false, lacksVectors: false };
+      const { index } = indexAt(files);
       const isCurrent = index.reason === undefined && index.state().left === 0;
       index.releaseSource();
       return { isCurrent, lacksVectors: index.lacksVectors() };
     }
     case "pending": {
-      const { index } = touched(place);
+      const { index } = indexToWrite(files);
       const { table, unsupported } = index.vectors(request.side);
       if (!table) return { texts: [], left: 0, unsupported };
       return { texts: table.pending(request.limit), left: table.pendingCount() };
     }
     case "keep": {
-      const { table } = touched(place).index.vectors(request.side);
+      const { table } = indexToWrite(files).index.vectors(request.side);
       table?.keep(request.texts);
       return table?.pendingCount() ?? 0;
     }
     case "fault":
-      return touched(place).index.vectors(request.side).table?.noteFault(request.hash) ?? 0;
+      return indexToWrite(files).index.vectors(request.side).table?.noteFault(request.hash) ?? 0;
     case "drop": {
-      const one = open.get(place.spaceId);
-      queue.delete(place.spaceId);
-      if (current?.place.spaceId === place.spaceId) current = undefined;
-      if (one) closeIndex(place.spaceId, one);
-      removeIndexFiles(place.index);
+      const one = open.get(files.spaceId);
+      queue.delete(files.spaceId);
+      if (current?.files.spaceId === files.spaceId) current = undefined;
+      if (one) closeIndex(files.spaceId, one);
+      removeIndexFiles(files.index);
       return true;
     }
   }
 }
 
 /** Returns an index that is about to be written to. */
-function touched(place: IndexFiles): OpenIndex {
-  const one = indexAt(place);
+function indexToWrite(files: IndexFiles): OpenIndex {
+  const one = indexAt(files);
   one.logDue = true;
   return one;
 }
@@ -283,44 +283,44 @@ function touched(place: IndexFiles): OpenIndex {
  * told when that is done; the message leaves before the search keeps this process from sending anything (SEARCH-7).
  */
 async function search(request: SearchRequest): Promise<IndexAnswer> {
-  const { place, side } = request;
-  mending(place, () => {
-    const { index } = touched(place);
+  const { files, side } = request;
+  mending(files, () => {
+    const { index } = indexToWrite(files);
     if (side) index.vectors(side);
   });
-  send({ kind: "searching", spaceId: place.spaceId });
+  send({ kind: "searching", spaceId: files.spaceId });
   await aTurn();
-  return mending(place, () => {
-    const answered = touched(place).index.search(request.query, side, request.config);
-    if (answered.incomplete) enqueue(place, request.config);
+  return mending(files, () => {
+    const answered = indexToWrite(files).index.search(request.query, side, request.config);
+    if (answered.incomplete) enqueue(files, request.config);
     return answered;
   });
 }
 
 /** Does something with an index; if that is damaged, makes it anew and does it once more. */
-function mending<T>(place: IndexFiles, work: () => T): T {
+function mending<T>(files: IndexFiles, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    if (!mendDamage(place, error)) throw error;
+    if (!mendDamage(files, error)) throw error;
     return work();
   }
 }
 
 /** Checks a whole index while other work goes on, and makes it anew if it is damaged. Returns whether it was. */
-async function check({ place }: IndexRequest): Promise<boolean> {
-  if (!existsSync(place.index)) return false;
-  const begun = checkIndex(place.index, indexTokens);
+async function check({ files }: IndexRequest): Promise<boolean> {
+  if (!existsSync(files.index)) return false;
+  const begun = checkIndex(files.index, indexTokens);
   try {
     // Each step is short, and waiting requests go first.
     for (; !closed && !begun.next().done; ) await new Promise((turn) => setTimeout(turn, CHECK_REST_MS));
     return false;
   } catch (error) {
-    if (mendDamage(place, error)) return true;
+    if (mendDamage(files, error)) return true;
     throw error;
   } finally {
     begun.return();
-    const one = open.get(place.spaceId);
+    const one = open.get(files.spaceId);
     if (one) one.logDue = true; // the log could not be emptied of what was written meanwhile
   }
 }
@@ -344,13 +344,13 @@ export function runIndexChild(): Promise<number> {
     const fail = (error: unknown): void => {
       // Nobody waits for a request without an id, so its failure is not answered but thrown.
       if (id === undefined) throw error;
-      const isGone = request.kind !== "check" && !existsSync(request.place.source);
+      const isGone = request.kind !== "check" && !existsSync(request.files.source);
       sendToParent(failureOf(id, isGone ? svcError("server.unavailable") : error));
     };
     if (request.kind === "check") return void check(request).then(reply).catch(fail);
     if (request.kind === "search") return void search(request).then(reply).catch(fail);
     try {
-      reply(mending(request.place, () => answer(request)));
+      reply(mending(request.files, () => answer(request)));
     } catch (error) {
       fail(error);
     }

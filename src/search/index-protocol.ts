@@ -55,30 +55,30 @@ export interface IndexAnswer {
 
 export type IndexRequest =
   /** Something was committed, or the space was opened: the process brings its index in step. */
-  | { readonly kind: "follow"; readonly place: IndexFiles; readonly config: SearchConfig }
+  | { readonly kind: "follow"; readonly files: IndexFiles; readonly config: SearchConfig }
   /** Answers what the index lacks (IndexState); makes and changes nothing. */
-  | { readonly kind: "isCurrent"; readonly place: IndexFiles }
+  | { readonly kind: "isCurrent"; readonly files: IndexFiles }
   | {
       readonly kind: "search";
-      readonly place: IndexFiles;
+      readonly files: IndexFiles;
       readonly config: SearchConfig;
       readonly query: IndexQuery;
       readonly side?: VectorSide | undefined;
     }
   /** Returns texts that wait for their vectors. */
-  | { readonly kind: "pending"; readonly place: IndexFiles; readonly side: VectorSide; readonly limit: number }
+  | { readonly kind: "pending"; readonly files: IndexFiles; readonly side: VectorSide; readonly limit: number }
   | {
       readonly kind: "keep";
-      readonly place: IndexFiles;
+      readonly files: IndexFiles;
       readonly side: VectorSide;
       readonly texts: readonly { readonly hash: string; readonly vectors: readonly PackedVector[] }[];
     }
   /** Reports that a text ended the process that had to embed it; returns how often that happened. */
-  | { readonly kind: "fault"; readonly place: IndexFiles; readonly side: VectorSide; readonly hash: string }
+  | { readonly kind: "fault"; readonly files: IndexFiles; readonly side: VectorSide; readonly hash: string }
   /** Checks a whole index and makes a damaged one anew. Returns whether it was damaged. */
-  | { readonly kind: "check"; readonly place: IndexFiles }
+  | { readonly kind: "check"; readonly files: IndexFiles }
   /** Removes the files of an index. */
-  | { readonly kind: "drop"; readonly place: IndexFiles };
+  | { readonly kind: "drop"; readonly files: IndexFiles };
 
 export type IndexReport =
   /** A space's index is open, and the search that was asked for begins. */

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startModelMirror } from "../../test/support/models/model-mirror.ts";
 import { downloadModel } from "./model-download.ts";
-import { findModel, findSpoiltFile } from "./model-place.ts";
+import { findModel, findSpoiltFile } from "./model-files.ts";
 
 const MODEL = "org/tiny";
 const FILES: Record<string, Buffer> = {

@@ -14,7 +14,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { digestOf, type LockedFile, MODEL_FILES, type ModelLock, WEIGHTS, writeLock } from "./model-place.ts";
+import { digestOf, type LockedFile, MODEL_FILES, type ModelLock, WEIGHTS, writeLock } from "./model-files.ts";
 
 export const DEFAULT_HOST = "https://huggingface.co";
 const MAX_REDIRECTS = 5;
@@ -55,9 +55,9 @@ async function fetchWeights(download: ModelDownload): Promise<ModelLock> {
 }
 
 async function fetchFile(download: ModelDownload, name: string): Promise<LockedFile> {
-  const place = join(download.modelsDir, download.model, name);
-  const part = `${place}.part`;
-  mkdirSync(dirname(place), { recursive: true, mode: 0o700 });
+  const target = join(download.modelsDir, download.model, name);
+  const part = `${target}.part`;
+  mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
   const have = existsSync(part) ? statSync(part).size : 0;
   const stall = new AbortController();
   const signal = AbortSignal.any([download.signal, stall.signal]);
@@ -65,7 +65,7 @@ async function fetchFile(download: ModelDownload, name: string): Promise<LockedF
   try {
     const { response, stated } = await open(download, name, have, signal);
     const expected = statedFile(name, response, stated, have);
-    if (existsSync(place) && (await isFile(place, expected))) {
+    if (existsSync(target) && (await isFile(target, expected))) {
       await response.body?.cancel();
       return expected;
     }
@@ -78,7 +78,7 @@ async function fetchFile(download: ModelDownload, name: string): Promise<LockedF
     const found = statSync(part).size;
     if (found !== expected.size) throw new Error(`${name}: ${found} of ${expected.size} bytes came`);
     const locked = await checked(part, name, expected);
-    renameSync(part, place);
+    renameSync(part, target);
     return locked;
   } catch (error) {
     if (stall.signal.aborted) throw new Error(`${name}: the hub sent nothing for ${STALL_MS / 1000} s`);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { makeLibraryDirectory, putLibrary } from "../base/native-library.ts";
 import { ortLibrary } from "./ort-library.ts";
 
-/** Where the bundled onnxruntime-node looks for its binding; build.ts writes the same name into it. */
+/** Where the built-in onnxruntime-node looks for its binding; build.ts writes the same name into it. */
 const BINDING = Symbol.for("svc.ort-binding");
 
 /**
@@ -18,9 +18,9 @@ export function prepareOrtBinding(directory: string): void {
   if (!binding) throw new Error(`there is no library that runs models for ${process.platform}-${process.arch}`);
   makeLibraryDirectory(directory);
   for (const file of files) {
-    const place = join(directory, file.name);
-    const isThere = () => digestOf(place) === file.sha256;
-    if (!isThere()) putLibrary(place, Bun.zstdDecompressSync(readFileSync(file.path)), isThere);
+    const target = join(directory, file.name);
+    const isThere = () => digestOf(target) === file.sha256;
+    if (!isThere()) putLibrary(target, Bun.zstdDecompressSync(readFileSync(file.path)), isThere);
   }
   (globalThis as Record<symbol, unknown>)[BINDING] = join(directory, binding.name);
 }

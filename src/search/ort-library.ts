@@ -1,8 +1,8 @@
 /**
  * The native library that runs models. When the program runs from source, the library is in its npm package; for the executable,
- * build.ts replaces this module by one that carries the library of the target, compressed.
+ * build.ts replaces this module by one that holds the library of the target, compressed.
  */
-export interface EmbeddedFile {
+export interface BuiltInFile {
   /** The file's name on the disk, beside the others. */
   readonly name: string;
   /** The path from which the zstd-compressed file is read. */
@@ -12,4 +12,4 @@ export interface EmbeddedFile {
 }
 
 /** Absent: the package's own files are loaded. Empty: there is no library for this platform. */
-export const ortLibrary: readonly EmbeddedFile[] | undefined = undefined;
+export const ortLibrary: readonly BuiltInFile[] | undefined = undefined;

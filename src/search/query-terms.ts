@@ -37,8 +37,8 @@ const FUNCTION_WORDS = new Set(
 
 /** Returns the terms of a query, any of which may match. Grammatical words count only where the query has no others. */
 export function queryTerms(query: string): Term[] {
-  const telling = readTerms(query, (word) => FUNCTION_WORDS.has(word.toLowerCase().replace(/[^a-z]/g, "")));
-  return telling.length > 0 ? telling : readTerms(query, () => false);
+  const distinctive = readTerms(query, (word) => FUNCTION_WORDS.has(word.toLowerCase().replace(/[^a-z]/g, "")));
+  return distinctive.length > 0 ? distinctive : readTerms(query, () => false);
 }
 
 function readTerms(query: string, isLeftOut: (word: string) => boolean): Term[] {

@@ -30,13 +30,13 @@ interface Vectors {
 }
 
 /** Opens the index of one space. Only one process may have it open. */
-export function openSpaceIndex(place: IndexFiles) {
+export function openSpaceIndex(files: IndexFiles) {
   let source: SpaceSource | undefined;
   const sourceOf = (): SpaceSource => {
-    source ??= openSpaceSource(place.source);
+    source ??= openSpaceSource(files.source);
     return source;
   };
-  const { store, rebuild } = openIndexStore(place.index, { tokenise: indexTokens, fingerprint: tokensFingerprint() });
+  const { store, rebuild } = openIndexStore(files.index, { tokenise: indexTokens, fingerprint: tokensFingerprint() });
   const follower = openFollower(store, sourceOf);
   const anew = follower.bind();
   let vectors: Vectors = {};
@@ -51,7 +51,7 @@ export function openSpaceIndex(place: IndexFiles) {
   };
 
   return {
-    place,
+    files,
     /** Why everything is read again; undefined when the index goes on where it stood. */
     reason: rebuild === "damaged" || rebuild === "version" || rebuild === "cuts" ? rebuild : anew,
     setConfig: follower.setConfig,

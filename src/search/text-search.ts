@@ -72,11 +72,11 @@ export function searchText(store: IndexStore, parsed: ParsedSearch, limit: numbe
     .filter(({ texts }) => texts > 0)
     .sort((a, b) => a.texts - b.texts);
   let weighed = 0;
-  const telling = met.flatMap(({ term, texts }) => {
+  const distinctive = met.flatMap(({ term, texts }) => {
     weighed += texts;
     return weighed <= MOST_WEIGHED ? [term] : [];
   });
-  if (telling.length > 0) return store.match(expressionOf([anyOf(telling)]), limit);
+  if (distinctive.length > 0) return store.match(expressionOf([anyOf(distinctive)]), limit);
   const common = met.map(({ term }) => term);
   return common.length === 0 ? [] : commonest(store, expressionOf, common, limit);
 }

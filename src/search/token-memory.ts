@@ -23,9 +23,9 @@ export function createTokenMemory(make: (raw: string) => TokenRows) {
   const encoder = new TextEncoder();
   let next = 1;
 
-  const isAt = (place: number, text: string, start: number, size: number): boolean => {
-    if (bytes[place] !== size) return false;
-    for (let i = 0; i < size; i++) if (bytes[place + HEAD + i] !== text.charCodeAt(start + i)) return false;
+  const isAt = (offset: number, text: string, start: number, size: number): boolean => {
+    if (bytes[offset] !== size) return false;
+    for (let i = 0; i < size; i++) if (bytes[offset + HEAD + i] !== text.charCodeAt(start + i)) return false;
     return true;
   };
 
@@ -36,17 +36,17 @@ export function createTokenMemory(make: (raw: string) => TokenRows) {
       slots.fill(0);
       next = 1;
     }
-    const place = next;
+    const offset = next;
     next += size;
-    bytes[place] = raw.length;
-    bytes[place + 1] = exactBytes.length & 0xff;
-    bytes[place + 2] = exactBytes.length >> 8;
-    bytes[place + 3] = wordsBytes.length & 0xff;
-    bytes[place + 4] = wordsBytes.length >> 8;
-    encoder.encodeInto(raw, bytes.subarray(place + HEAD));
-    bytes.set(exactBytes, place + HEAD + raw.length);
-    bytes.set(wordsBytes, place + HEAD + raw.length + exactBytes.length);
-    return place;
+    bytes[offset] = raw.length;
+    bytes[offset + 1] = exactBytes.length & 0xff;
+    bytes[offset + 2] = exactBytes.length >> 8;
+    bytes[offset + 3] = wordsBytes.length & 0xff;
+    bytes[offset + 4] = wordsBytes.length >> 8;
+    encoder.encodeInto(raw, bytes.subarray(offset + HEAD));
+    bytes.set(exactBytes, offset + HEAD + raw.length);
+    bytes.set(wordsBytes, offset + HEAD + raw.length + exactBytes.length);
+    return offset;
   };
 
   /** Appends the tokens of a stretch of a text to the rows. */
@@ -62,19 +62,19 @@ export function createTokenMemory(make: (raw: string) => TokenRows) {
     for (let at = start; at < end; at++) hash = (Math.imul(hash, 31) + text.charCodeAt(at)) | 0;
     // A stretch may be in either of two slots.
     let slot = (hash ^ (hash >>> 16)) & (SLOTS - 1);
-    let place = slots[slot]!;
-    if (place === 0 || !isAt(place, text, start, size)) {
-      if (place !== 0) slot ^= 1;
-      place = slots[slot]!;
-      if (place === 0 || !isAt(place, text, start, size)) {
+    let offset = slots[slot]!;
+    if (offset === 0 || !isAt(offset, text, start, size)) {
+      if (offset !== 0) slot ^= 1;
+      offset = slots[slot]!;
+      if (offset === 0 || !isAt(offset, text, start, size)) {
         const raw = text.slice(start, end);
-        place = add(raw, make(raw));
-        slots[slot] = place;
+        offset = add(raw, make(raw));
+        slots[slot] = offset;
       }
     }
-    const exactSize = bytes[place + 1]! | (bytes[place + 2]! << 8);
-    const wordsSize = bytes[place + 3]! | (bytes[place + 4]! << 8);
-    const exactAt = place + HEAD + size;
+    const exactSize = bytes[offset + 1]! | (bytes[offset + 2]! << 8);
+    const wordsSize = bytes[offset + 3]! | (bytes[offset + 4]! << 8);
+    const exactAt = offset + HEAD + size;
     exactRow.tokens(bytes, exactAt, exactAt + exactSize);
     wordsRow.tokens(bytes, exactAt + exactSize, exactAt + exactSize + wordsSize);
   };

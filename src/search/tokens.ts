@@ -192,19 +192,19 @@ function parts(raw: string, start: number, end: number, out: Tokens): Parts {
   const segments = raw.split(BETWEEN_SEGMENTS);
   const isWhole = segments.length === 1 && whole.length <= MAX_TOKEN_CHARS;
   if (isWhole) put(out.exact, encode(whole), start, end);
-  const told = new Set([whole]);
+  const emitted = new Set([whole]);
   if (/^v\d/i.test(raw)) segments.push(raw.slice(1));
   let from = start;
   for (const segment of segments) {
     const at = placeOf(raw, segment, from - start) + start;
     from = at;
     const folded = fold(segment);
-    if (told.has(folded) || !(BETWEEN_PARTS.test(segment) || HAS_HUMP.test(segment))) continue;
-    told.add(folded);
+    if (emitted.has(folded) || !(BETWEEN_PARTS.test(segment) || HAS_HUMP.test(segment))) continue;
+    emitted.add(folded);
     put(out.exact, encode(folded), at, at + segment.length);
-    for (const piece of segment.split(BETWEEN_PARTS)) humped(piece, raw, start, told, out);
+    for (const piece of segment.split(BETWEEN_PARTS)) humped(piece, raw, start, emitted, out);
   }
-  for (const piece of raw.split(BETWEEN_PARTS)) humped(piece, raw, start, told, out);
+  for (const piece of raw.split(BETWEEN_PARTS)) humped(piece, raw, start, emitted, out);
   const atomsFrom = out.exact.texts.length;
   let place = 0;
   let count = 0;
@@ -220,10 +220,10 @@ function parts(raw: string, start: number, end: number, out: Tokens): Parts {
 }
 
 /** Cuts createServer out of lib/createServer.ts. */
-function humped(piece: string, raw: string, start: number, told: Set<string>, out: Tokens): void {
+function humped(piece: string, raw: string, start: number, emitted: Set<string>, out: Tokens): void {
   const folded = fold(piece);
-  if (told.has(folded) || !HAS_HUMP.test(piece)) return;
-  told.add(folded);
+  if (emitted.has(folded) || !HAS_HUMP.test(piece)) return;
+  emitted.add(folded);
   const at = start + placeOf(raw, piece, 0);
   put(out.exact, folded, at, at + piece.length);
 }

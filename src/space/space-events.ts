@@ -7,7 +7,7 @@ import type { Space } from "./space.ts";
 interface SpaceEventMap {
   /** After a commit in an open space, the account's own among them, once its writers were answered. */
   committed: [space: Space, batch: CommitBatch];
-  /** The ACL of an open space has moved, also that of the account's own. */
+  /** The ACL of an open space has changed: members, rights or keys. Also that of the account's own space. */
   aclChanged: [space: Space];
   /** Opened. Whatever is built on a space is built by listeners of this event. */
   opened: [space: Space];

@@ -22,18 +22,18 @@ function recordsIn(path: string): number {
   }
 }
 
-test("[SPACE-6] what a crash left of a planting is begun anew, and nothing of it stays", () => {
-  using dir = scratchDir("svc-planting");
+test("[SPACE-6] what a crash left of a genesis is begun anew, and nothing of it stays", () => {
+  using dir = scratchDir("svc-genesis");
   const path = join(dir.path, "space.db");
-  writeFileSync(`${path}.planting`, "half a file");
-  writeFileSync(`${path}.planting-wal`, "half a log");
+  writeFileSync(`${path}.genesis`, "half a file");
+  writeFileSync(`${path}.genesis-wal`, "half a log");
   writeGenesis(path, genesis);
   expect(recordsIn(path)).toBe(1);
-  for (const suffix of ["", "-wal", "-shm"]) expect(existsSync(`${path}.planting${suffix}`)).toBe(false);
+  for (const suffix of ["", "-wal", "-shm"]) expect(existsSync(`${path}.genesis${suffix}`)).toBe(false);
 });
 
-test("[SPACE-6] a file that a crash left without its header becomes the space; planting again changes nothing", () => {
-  using dir = scratchDir("svc-planting");
+test("[SPACE-6] a file that a crash left without its header becomes the space; genesis again changes nothing", () => {
+  using dir = scratchDir("svc-genesis");
   const path = join(dir.path, "space.db");
   openSpaceStore(path).close();
   for (let i = 0; i < 2; i++) writeGenesis(path, genesis);

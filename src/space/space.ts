@@ -69,9 +69,9 @@ export function derivedSpaceGenesis(account: Account, name: string): SpaceGenesi
  */
 export function writeGenesis(path: string, genesis: SpaceGenesis): void {
   const isNew = !existsSync(path);
-  const place = isNew ? `${path}.planting` : path;
-  if (isNew) rmSync(place, { force: true });
-  const store = openSpaceStore(place, { durability: isNew ? "at-close" : "full" });
+  const target = isNew ? `${path}.genesis` : path;
+  if (isNew) rmSync(target, { force: true });
+  const store = openSpaceStore(target, { durability: isNew ? "at-close" : "full" });
   try {
     store.db.transaction(() => {
       if (store.meta(HEADER_KEY)) return;
@@ -81,7 +81,7 @@ export function writeGenesis(path: string, genesis: SpaceGenesis): void {
   } finally {
     store.close();
   }
-  if (isNew) renameSync(place, path);
+  if (isNew) renameSync(target, path);
 }
 
 export interface OpenSpaceDeps<R extends RulesRegistry = RulesRegistry> {
@@ -100,7 +100,7 @@ export interface OpenSpaceDeps<R extends RulesRegistry = RulesRegistry> {
   /** Copies the database's log on a thread beside the writer. Without it the writer does so itself. */
   walCopying?: WalCopying;
   onFailure?(error: unknown): void;
-  /** Told of what the disk changed in its database, and what became of it. */
+  /** Called when the disk changed something in the space's database. */
   onRepair?: OnRepair | undefined;
 }
 
@@ -243,7 +243,7 @@ function assemble<R extends RulesRegistry>(store: SpaceStore, spaceId: SpaceId, 
 
 /** This makes the next opening quick; the space is in use meanwhile. */
 function keepAclSnapshot(engine: ChangeEngine, acl: AclLog, { onFailure }: OpenSpaceDeps): void {
-  engine.moveAcl((scope) => ({ result: acl.keepSnapshot(scope) })).catch((error: unknown) => onFailure?.(error));
+  engine.changeAcl((scope) => ({ result: acl.keepSnapshot(scope) })).catch((error: unknown) => onFailure?.(error));
 }
 
 const WRITER_DEVICE_KEY = "writer-device";

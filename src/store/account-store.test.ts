@@ -7,8 +7,8 @@ const fail = (error: unknown): never => {
 
 test("[SPACE-4] of too many requests the first and the last are kept, and who is known gives way to no stranger", async () => {
   const store = openAccountStore(":memory:", { onFault: fail, pending: { kept: 8, shown: 4 } });
-  const told: string[] = [];
-  store.onPending((spaceId) => void told.push(spaceId));
+  const notified: string[] = [];
+  store.onPending((spaceId) => void notified.push(spaceId));
   const add = (spaceId: string, known = false) => store.addPendingSpace(spaceId, JSON.stringify({ spaceId }), known);
   const shown = () => store.pendingSpaces().map((row) => (JSON.parse(row) as { spaceId: string }).spaceId);
   await add("known", true);
@@ -18,10 +18,10 @@ test("[SPACE-4] of too many requests the first and the last are kept, and who is
   expect(shown()).toEqual(["known", "s10", "s11", "s28", "s29"]);
   expect(store.shownPendingSpace("s12")).toBeUndefined();
 
-  told.length = 0;
+  notified.length = 0;
   await store.dropPendingSpace("s10");
   expect(shown()).toEqual(["known", "s11", "s12", "s28", "s29"]);
-  expect(told.sort()).toEqual(["s10", "s12"]);
+  expect(notified.sort()).toEqual(["s10", "s12"]);
   await add("s11"); // again: it stands where it stood
   expect(shown()).toEqual(["known", "s11", "s12", "s28", "s29"]);
   await store.close();

@@ -124,7 +124,7 @@ export function createChangeTable(db: Database) {
   const countedFromAclPos = db.query<{ no: number; writer: number; acl_pos: number }, [number]>(
     "SELECT no, writer, acl_pos FROM changes WHERE acl_pos >= ? AND counts = 1 AND writer <> 0 ORDER BY no",
   );
-  const setPlace = db.query<null, [number, number, number, number, number, number, number]>(
+  const setPosition = db.query<null, [number, number, number, number, number, number, number]>(
     "UPDATE changes SET objectNo = ?, lamport = ?, writer = ?, seq = ?, time = ?, kind = ? WHERE no = ?",
   );
   const setId = db.query<null, [Uint8Array, number]>("UPDATE changes SET id = ? WHERE no = ?");
@@ -214,12 +214,12 @@ export function createChangeTable(db: Database) {
     /** Returns the places of the changes that count, at an ACL position or a later one, in the order of arrival. */
     countedFromAclPos: (aclPos: number) => countedFromAclPos.iterate(aclPos),
     /** Sets the columns of a change to what its bytes say, where they were stored differently. */
-    setPlace(
+    setPosition(
       no: number,
       said: Pick<StoredChange, "objectNo" | "lamport" | "writer" | "seq" | "timeMs" | "kind">,
     ): void {
       rewrites++;
-      setPlace.run(said.objectNo, said.lamport, said.writer, said.seq, said.timeMs, said.kind, no);
+      setPosition.run(said.objectNo, said.lamport, said.writer, said.seq, said.timeMs, said.kind, no);
     },
     /** Sets the id of a change to the hash of its bytes, where it was stored as another. */
     setId(no: number, id: Uint8Array): void {
@@ -237,7 +237,7 @@ export function createChangeTable(db: Database) {
     },
     /** A number that grows with each of these calls, and with each new verdict; a rollback does not take it back. */
     rewrites: (): number => rewrites,
-    /** A page of an object's changes that are kept with their bodies, after a place in the order (lamport, no). */
+    /** A page of an object's changes that are kept with their bodies, after a position in the order (lamport, no). */
     wholeOf: (objectNo: number, after: { lamport: number; no: number }, limit: number) =>
       wholeOf.all(objectNo, after.lamport, after.no, limit).map(fromRow),
     /** Ids of an object's changes that are kept without their bodies, oldest first. */

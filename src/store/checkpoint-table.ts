@@ -32,7 +32,7 @@ export function createCheckpointTable(db: Database) {
     `SELECT lamport, change, ops, state, doc, sum FROM checkpoints WHERE row = ? AND (lamport < ? OR (lamport = ? AND change < ?))
      ORDER BY lamport DESC, change DESC LIMIT 1`,
   );
-  const places = db.query<{ lamport: number; change: Uint8Array }, [number, number, number, Uint8Array]>(
+  const positions = db.query<{ lamport: number; change: Uint8Array }, [number, number, number, Uint8Array]>(
     `SELECT lamport, change FROM checkpoints WHERE row = ? AND (lamport > ? OR (lamport = ? AND change >= ?))
      ORDER BY lamport, change`,
   );
@@ -49,7 +49,7 @@ export function createCheckpointTable(db: Database) {
   return {
     addCheckpoint: (row: number, made: Checkpoint) =>
       void add.run(row, made.lamport, made.change, made.ops, made.state, made.doc, sumOf(made)),
-    /** The newest checkpoint strictly before a place in the order. */
+    /** The newest checkpoint strictly before a position in the order. */
     checkpointBefore(row: number, lamport: number, change: Uint8Array): Checkpoint | undefined {
       for (
         let found = best.get(row, lamport, lamport, change);
@@ -62,13 +62,13 @@ export function createCheckpointTable(db: Database) {
       }
       return undefined;
     },
-    /** Where there are checkpoints at or after a place in the order, in order. */
-    placesOfCheckpoints: (row: number, lamport: number, change: Uint8Array) =>
-      places.all(row, lamport, lamport, change),
-    checkpointAt: (row: number, place: { lamport: number; change: Uint8Array }) =>
-      at.get(row, place.lamport, place.change) ?? undefined,
-    dropCheckpoint: (row: number, place: { lamport: number; change: Uint8Array }) =>
-      void drop.run(row, place.lamport, place.change),
+    /** Where there are checkpoints at or after a position in the order, in order. */
+    positionsOfCheckpoints: (row: number, lamport: number, change: Uint8Array) =>
+      positions.all(row, lamport, lamport, change),
+    checkpointAt: (row: number, position: { lamport: number; change: Uint8Array }) =>
+      at.get(row, position.lamport, position.change) ?? undefined,
+    dropCheckpoint: (row: number, position: { lamport: number; change: Uint8Array }) =>
+      void drop.run(row, position.lamport, position.change),
     /** Forgets all checkpoints of a row. */
     dropCheckpoints: (row: number) => void dropOfRow.run(row),
     /** Looks at up to `limit` checkpoints after one, and drops those that are damaged. */

@@ -29,8 +29,8 @@ function withTypes(run: (db: OwnDatabase) => void): void {
 
 test("[STORE-3] a value of another type than its column's is refused as damage when it is read, and told of", () =>
   withTypes((db) => {
-    let told = 0;
-    db.onMistyped = () => told++;
+    let notified = 0;
+    db.onMistyped = () => notified++;
     const byNo = db.query<{ s: string }, [number]>("SELECT s FROM t WHERE no = ?");
     expect(byNo.get(1)).toEqual({ s: "one" });
     expect(() => byNo.get(2)).toThrow(MistypedValueError);
@@ -39,7 +39,7 @@ test("[STORE-3] a value of another type than its column's is refused as damage w
     expect(() => [...db.query("SELECT id FROM t").iterate()]).toThrow(MistypedValueError);
     expect(db.query("SELECT o FROM t WHERE no = 3").get()).toEqual({ o: null });
     expect(db.query("SELECT max(n) AS n, count(*) AS c FROM t WHERE no = 9").get()).toEqual({ n: null, c: 0 });
-    expect(told).toBe(4);
+    expect(notified).toBe(4);
   }));
 
 test("[STORE-3] values are given their types again: a blob that became a text, or the other way round, as it was", () =>

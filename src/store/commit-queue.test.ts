@@ -254,7 +254,7 @@ describe("a write that becomes large behind others of its batch", () => {
     await queue.close();
     db.close();
     console.log(alone, behind);
-    expect(behind).toBeLessThan(3 * alone + 100); // some 20 times as long while it stayed behind
+    expect(behind).toBeLessThan(3 * alone + 100); // it took some 20 times as long while it stayed behind
   });
 });
 

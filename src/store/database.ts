@@ -169,7 +169,7 @@ function schemaTexts(db: Database): ReadonlyMap<string, string> {
 
 const madeByMigrations = new Map<readonly Migration[], ReadonlyMap<string, string>>();
 
-/** Worked out once in a process, from an empty database. */
+/** Returns the texts that the migrations leave in an empty database; a process works them out once for each schema. */
 function textsMadeBy(schema: Schema): ReadonlyMap<string, string> {
   const { migrations, empty = () => bytesOfEmpty(schema) } = schema;
   const known = madeByMigrations.get(migrations);

@@ -199,7 +199,7 @@ export function createDerivedTable(db: Database) {
     untouch: (row: number, lamport: number, change: number) => void untouch.run(row, lamport, change),
     /** The number of the object behind this one. */
     objectAfter: (no: number): number | undefined => objectsAfter.get(no)?.no,
-    /** A page of an object's changes after a place in the order (lamport, no). */
+    /** A page of an object's changes after a position in the order (lamport, no). */
     graph: (objectNo: number, after: { lamport: number; no: number }, limit: number) =>
       graph.all(objectNo, after.lamport, after.no, limit),
     /** The changes of an object that came after the change with a number. */

@@ -55,7 +55,7 @@ export function createDirtyRowTable(db: OwnDatabase) {
   const mark = db.query<null, [number, number, number, number, Uint8Array, number]>(
     `INSERT INTO dirty_rows(${COLUMNS}) VALUES(?1,?2,?3,?4,?5,?6,?4,?5,?6) ${WIDENED}`,
   );
-  // Of many rows: pairs of a row and its checksum.
+  // ?1 holds the rows as JSON, each a pair of the row's number and its checksum.
   const markAll = db.query<null, [string, number, number, number, Uint8Array]>(
     `INSERT INTO dirty_rows(${COLUMNS})
      SELECT value ->> 0, ?2, ?3, ?4, ?5, value ->> 1, ?4, ?5, value ->> 1 FROM json_each(?1) WHERE true ${WIDENED}`,
@@ -85,7 +85,7 @@ export function createDirtyRowTable(db: OwnDatabase) {
       : undefined;
 
   return {
-    /** Something changed at this place of the rows' histories. */
+    /** Marks rows into whose histories something came at this position. */
     mark(rows: readonly number[], objectNo: number, datasetNo: number, { lamport, change }: Position): void {
       const pairs = rows.map((row) => [row, sumOf({ row, objectNo, datasetNo }, lamport, change)] as const);
       const [first] = pairs;
@@ -98,7 +98,7 @@ export function createDirtyRowTable(db: OwnDatabase) {
     /** What changed before this place has been folded. */
     moveOn: (dirty: DirtyRow, from: Position): void =>
       void moveOn.run(from.lamport, from.change, sumOf(dirty, from.lamport, from.change), dirty.row),
-    /** The one with the earliest place. */
+    /** Returns the dirty row whose position is the earliest. */
     first: (): DirtyRow | undefined => toDirtyRow(first.get()),
     any: (): boolean => first.get() !== null,
     of: (row: number): DirtyRow | undefined => toDirtyRow(of.get(row)),

@@ -238,7 +238,7 @@ export function createHistoryTable(db: Database) {
     /** Returns the touches of a row after a place, by (lamport, change), whether they count or not. */
     touchesAfter: (row: number, from: { lamport: number; change: number }, limit: number) =>
       touchesAfter.all(row, from.lamport, from.change, limit),
-    /** Returns the changes that count and touched a row after a place in the order, up to a lamport, in the order of the fold. */
+    /** Returns the changes that count and touched a row after a position in the order, up to a lamport, in the order of the fold. */
     countedTouches: (row: number, after: Position, toLamport: number, limit: number) =>
       countedTouches.all(row, after.lamport, toLamport, after.lamport, after.id, limit),
     /** Whether the row was touched at all before a lamport. */
@@ -246,7 +246,7 @@ export function createHistoryTable(db: Database) {
     /** Rows of a collection in the order of their ids, live or not. */
     rowsAfter: (collectionId: number, id: string, limit: number) => rowsOf.all(collectionId, id, limit),
     /** Changes of an object that count and are folded, up to a place, newest first. */
-    countedUpTo: (objectNo: number, place: Position, limit: number) =>
-      countedBefore.all(objectNo, place.lamport, place.lamport, place.id, limit),
+    countedUpTo: (objectNo: number, position: Position, limit: number) =>
+      countedBefore.all(objectNo, position.lamport, position.lamport, position.id, limit),
   };
 }

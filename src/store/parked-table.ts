@@ -194,7 +194,7 @@ export function createParkedTable(db: Database) {
       const row = nextWaitingFor.get(kind, what, afterId);
       return row ? toParked(row) : undefined;
     },
-    /** Returns the first change after a place in the order of what changes wait for and their ids. */
+    /** Returns the first change after a position in the order of what changes wait for and their ids. */
     nextOfKind(kind: WaitKind, afterFor: Uint8Array, afterId: Uint8Array): ParkedChange | undefined {
       const row = nextOfKind.get(kind, afterFor, afterId);
       return row ? toParked(row) : undefined;

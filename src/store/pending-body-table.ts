@@ -107,7 +107,7 @@ export function createPendingBodyTable(db: Database) {
     /** Returns the first waiting change after a number, by number. */
     nextWaitingFor: (kind: PendingBodyWait, what: Uint8Array, after: number) =>
       toPendingBody(nextWaitingFor.get(kind, what, after)),
-    /** Returns the first change after a place in the order of what changes wait for and their numbers. */
+    /** Returns the first change after a position in the order of what changes wait for and their numbers. */
     nextOfKind: (kind: PendingBodyWait, afterFor: Uint8Array, after: number) =>
       toPendingBody(nextOfKind.get(kind, afterFor, after)),
     ofKind: (kind: PendingBodyWait): number[] => ofKind.all(kind).map(({ change }) => change),

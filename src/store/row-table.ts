@@ -249,7 +249,7 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
     ...checkpoints,
     ...locals,
     ...createRowRestore(db, queryIndexes),
-    /** What repairs rows that the disk changed, from now on. */
+    /** Sets what repairs rows that the disk changed. */
     repairBy: reads.repairBy,
     /** Runs reads that raise DamagedRowError again, once the row was repaired. */
     soundly: reads.soundly,

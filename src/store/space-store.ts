@@ -96,9 +96,9 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
       kept: mendKept(db, KEPT_IN_SPACE),
       types: mendTypes(db),
     }),
-    /** Has a value that is of another type than its column told of when it is read, before that fails. */
-    onMistyped(told: () => void): void {
-      db.onMistyped = told;
+    /** Has `listener` called when a value is read that is of another type than its column, before the read fails. */
+    onMistyped(listener: () => void): void {
+      db.onMistyped = listener;
     },
     /** The same of what a space cannot be opened without: a fraction of a millisecond where they agree. */
     mendForOpening: (): KeptRepair[] => mendKept(db, KEPT_FOR_OPENING),

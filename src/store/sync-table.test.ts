@@ -40,7 +40,7 @@ test("[SYNC-2] what is kept nowhere else is what a plain list of who keeps what 
     return [...placed].flatMap(([no, { writer }]) => (somebodies.has(writer) && !kept[target].has(no) ? no : []));
   };
   /** Nobody is asked to keep what does not count: the marks pass over it, and it is to be confirmed once it does. */
-  const settle = () => {
+  const passOver = () => {
     const writers = changes.takeCountedAnew();
     sync.unconfirmPassedOver(writers);
     for (const [no, { writer }] of placed)
@@ -102,7 +102,7 @@ test("[SYNC-2] what is kept nowhere else is what a plain list of who keeps what 
     const isUndone = rng.chance(0.2);
     const write = db.transaction(() => {
       step();
-      settle();
+      passOver();
       if (rng.chance(0.5)) sync.keptNowhereElse();
       if (isUndone) throw new Error("undone");
     });

@@ -47,7 +47,7 @@ export interface Reach {
 }
 
 /** So many places are looked at for one reach, so that a turn is not long. */
-const REACH_PLACES = 4_000;
+const REACH_POSITIONS = 4_000;
 
 export const REPLICA_TARGETS: readonly ReplicaTarget[] = ["network", "peer"];
 
@@ -237,7 +237,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       const mark = markOf(target);
       const again = behind.all(target, mark).flatMap(({ no, writer, seq }) => (covers(writer, seq) ? [no] : []));
       let upto = mark;
-      for (let looked = 0; looked < REACH_PLACES; ) {
+      for (let looked = 0; looked < REACH_POSITIONS; ) {
         const page = places.all(upto, 1000);
         for (const { no, writer, seq } of page) {
           if (writer !== 0 && !covers(writer, seq)) return { upto, again, isPart: false };

@@ -3,7 +3,7 @@ import type { PeerId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import type { DeviceCopied } from "../protocol/meta.ts";
 
-/** The remedy: one of the two becomes a device of its own. */
+/** What people are told to do. */
 const NEW_DEVICE_REMEDY =
   "stop this server or the other one and run `svc init --new-device` on its data root: it becomes a device of its own and keeps everything else";
 const LOG_AGAIN_MS = 10 * 60_000;

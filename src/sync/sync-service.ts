@@ -139,7 +139,7 @@ export function createSyncService(deps: SyncServiceDeps) {
     isBusy: uses.isHeld,
     /** Something was committed to an open space, here or by others. */
     committed,
-    /** The ACL of an open space has moved. */
+    /** The ACL of an open space has changed. */
     aclChanged(replica: Replica): void {
       committed(replica);
       roundSoon(replica.id);

@@ -17,7 +17,17 @@ import { fill, type Loaded, loadDataset, untilFieldIndexed, untilIndexed } from 
 import { measureFanOut, startFanOutFloor } from "./fan-out.ts";
 import { runLoad } from "./load-run.ts";
 import { createAll, prepareObjects } from "./objects.ts";
-import { isMet, type Line, median, milliseconds, perSecond, renderTable, seconds } from "./report.ts";
+import {
+  isMet,
+  type Line,
+  median,
+  milliseconds,
+  percentile99,
+  perSecond,
+  renderTable,
+  say,
+  seconds,
+} from "./report.ts";
 import { type LoadPlan, PAGE_RECORDS, pageOf, recordFields, recordId } from "./workload.ts";
 
 const { values: flags } = parseArgs({ options: { quick: { type: "boolean" }, json: { type: "string" } } });
@@ -28,10 +38,7 @@ const REQUEST_TIMEOUT_MS = 120_000;
 const POINT_READERS = 4;
 
 const lines: Line[] = [];
-const say = (text: string): void => console.error(`bench: ${text}`);
 const count = (n: number): string => n.toLocaleString("en");
-const percentile99 = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0;
 
 using dir = scratchDir("svc-bench-data");
 say(`filling ${count(SIZES.records)} records`);

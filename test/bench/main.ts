@@ -9,7 +9,7 @@ import { type ScratchDir, scratchDir } from "../support/scratch.ts";
 import { createItems, fill, type Loaded, loadDataset, untilFieldIndexed } from "./dataset.ts";
 import { runFloorUpsert, runLoad, startFloor } from "./load-run.ts";
 import { queryLines } from "./query-lines.ts";
-import { isMet, type Line, median, milliseconds, perSecond, renderTable, seconds } from "./report.ts";
+import { isMet, type Line, median, milliseconds, perSecond, renderTable, say, seconds } from "./report.ts";
 import { medianListeningMs, startLines } from "./start-times.ts";
 import { type LoadPlan, type LoadResult, PAGE_RECORDS } from "./workload.ts";
 
@@ -33,7 +33,6 @@ interface Pair {
 type Results = Record<(typeof KINDS)[number], Pair>;
 
 const lines: Line[] = [];
-const say = (text: string): void => console.error(`bench: ${text}`);
 
 say("cold start and idle memory");
 lines.push(...(await startLines(SIZES.starts)));

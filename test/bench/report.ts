@@ -48,3 +48,9 @@ export function median(values: readonly number[]): number {
 export const perSecond = (value: number): string => `${Math.round(value).toLocaleString("en")}/s`;
 export const milliseconds = (value: number): string => `${value.toFixed(value < 10 ? 2 : 1)} ms`;
 export const seconds = (valueMs: number): string => `${(valueMs / 1000).toFixed(1)} s`;
+
+/** What the benchmark is about to do, for those who watch it. */
+export const say = (text: string): void => console.error(`bench: ${text}`);
+
+export const percentile99 = (values: readonly number[]): number =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0;

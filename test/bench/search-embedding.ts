@@ -55,7 +55,7 @@ async function bareRate(): Promise<Rate> {
   };
 }
 
-/** Of the processes that a server started. */
+/** Processor time of the processes that a server started, in ticks. */
 function workOfChildren(pid: number): number {
   let ticks = 0;
   for (const name of readdirSync("/proc")) {

@@ -19,7 +19,7 @@ import {
   openCollection,
   setFields,
 } from "../support/server/fixtures.ts";
-import { type Line, median, milliseconds, perSecond, renderTable } from "./report.ts";
+import { type Line, median, milliseconds, percentile99, perSecond, renderTable, say } from "./report.ts";
 
 const { values: flags } = parseArgs({ options: { quick: { type: "boolean" }, json: { type: "string" } } });
 const SIZES = flags.quick
@@ -31,11 +31,8 @@ const LONG_MS = 900_000;
 const ENV = { SVC_SYNC_INTERVAL: "30s" };
 
 const lines: Line[] = [];
-const say = (text: string): void => console.error(`bench: ${text}`);
 const secondsSince = (startedAt: number): number => (performance.now() - startedAt) / 1000;
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
-const percentile99 = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0;
 
 for (const way of ["LAN", "NATS"] as const) {
   await using nats = way === "NATS" ? await startNats() : undefined;

@@ -148,7 +148,7 @@ async function checkObjects(client: Client, spaceId: string, journal: Journal, f
     if (!whole) faults.push(`${name}: half created: ${JSON.stringify(row)}`);
     if (!journal.objectsByName.has(name)) faults.push(`${name}: nobody created this object`);
   }
-  for (const [name, entry] of journal.objectsByName) settle(name, entry, rowsByName.get(name)?.id, faults);
+  for (const [name, entry] of journal.objectsByName) decideFate(name, entry, rowsByName.get(name)?.id, faults);
 }
 
 async function checkSpaces(client: Client, journal: Journal, faults: string[], atMost: number): Promise<void> {
@@ -163,7 +163,7 @@ async function checkSpaces(client: Client, journal: Journal, faults: string[], a
     wholeSpaces.delete(space.id);
     wholeSpaces.add(space.id);
   }
-  for (const [name, entry] of journal.spacesByName) settle(name, entry, byName.get(name)?.id, faults);
+  for (const [name, entry] of journal.spacesByName) decideFate(name, entry, byName.get(name)?.id, faults);
 }
 
 /** What is wrong with a space that is listed; a half-created one may be absent but never listed and broken. */
@@ -183,7 +183,12 @@ export async function usableSpace(client: Client, space: SpaceInfo): Promise<str
   return undefined;
 }
 
-function settle(name: string, entry: { id?: string; fate: Fate }, found: string | undefined, faults: string[]): void {
+function decideFate(
+  name: string,
+  entry: { id?: string; fate: Fate },
+  found: string | undefined,
+  faults: string[],
+): void {
   if (entry.fate === "kept" && found === undefined) faults.push(`${name}: acknowledged, but it is not there`);
   if (entry.fate === "kept" && entry.id !== undefined && found !== undefined && found !== entry.id) {
     faults.push(`${name}: its id was ${entry.id} and is ${found}`);

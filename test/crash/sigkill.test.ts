@@ -104,7 +104,7 @@ async function killWhileWriting(
   rng: Rng,
   round: number,
 ): Promise<number> {
-  const server = await startServer({ dataDir, settled: rng.chance(0.5) });
+  const server = await startServer({ dataDir, bootstrapped: rng.chance(0.5) });
   try {
     expect({ round, faults: await verify(server.client, items, journal) }).toEqual({ round, faults: [] });
     await expectHigherVersions(server.client, items, journal, round);

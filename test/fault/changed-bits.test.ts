@@ -90,7 +90,7 @@ rule("[STORE-3] a bit in an object's row, or in what a type is, is made good as 
 });
 
 rule(
-  "[STORE-3] a row that says it was deleted, or of another place in the order, is made good by the next write",
+  "[STORE-3] a row that says it was deleted, or of another position in the order, is made good by the next write",
   async () => {
     using harmed = await stopped();
     {

@@ -99,8 +99,8 @@ function tryOne(damageable: Damageable, seed: number, round: number): void {
       const items = again(harmed, server);
       expect((await items.query({ sort: ["id"] })).records).toEqual([...harmed.rows]);
       // What was told wrongly of the others is taken back later in the same pass, or in the next.
-      for (const [table, told, each] of tables)
-        await until(() => dumpOf(harmed.path, each) === told, `${table} as it was: ${what}`, 20_000);
+      for (const [table, expected, each] of tables)
+        await until(() => dumpOf(harmed.path, each) === expected, `${table} as it was: ${what}`, 20_000);
       await items.modify([setFields("r1", { n: -1 })]);
       expect(await items.find("r1")).toMatchObject({ n: -1 });
       expect(await server.stop()).toBe(0);

@@ -145,7 +145,7 @@ async function tryTables(file: string, tables: readonly string[], round: number)
   const harmed = Object.keys(done);
   if (harmed.length === 0) return [];
   {
-    await using server = await startServer({ dataDir: copy.path, settled: false });
+    await using server = await startServer({ dataDir: copy.path, bootstrapped: false });
     const items = again(whole, server);
     expect({ done, faults: await faultsOf(server, items, "a") }).toEqual({ done, faults: [] });
     expect({ done, said: failuresIn(server.stderr()) }).toEqual({ done, said: [] });

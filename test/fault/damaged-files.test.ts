@@ -80,7 +80,7 @@ describe("harmed databases of spaces", () => {
           for (let start = 0; start < 2; start++) {
             // The second time all that is stored is gone over meanwhile.
             const env: Record<string, string> = start === 1 ? { SVC_STORAGE_CHECK_INTERVAL: "300ms" } : {};
-            await using server = await startServer({ dataDir: copy.path, settled: false, env });
+            await using server = await startServer({ dataDir: copy.path, bootstrapped: false, env });
             expect({ done, faults: await faultsOf(server, `${start}`) }).toEqual({ done, faults: [] });
             for (const { status } of await askSpace(server.client, healthy, "healthy"))
               expect(status).toBeLessThan(405);
@@ -103,7 +103,7 @@ describe("harmed files of the account", () => {
           const [path] = whole.files(kind);
           const done = harm(copy.path + path!, rng);
           const before = statSync(copy.path + path!).size;
-          const started = await startServer({ dataDir: copy.path, settled: false }).then(
+          const started = await startServer({ dataDir: copy.path, bootstrapped: false }).then(
             (server) => ({ server }),
             (error: unknown) => ({ said: String(error) }),
           );
@@ -165,7 +165,7 @@ describe("files of a later version", () => {
         expectWords(await refusedStart({ dataDir: copy.path }), "account.db");
         return;
       }
-      await using server = await startServer({ dataDir: copy.path, settled: false });
+      await using server = await startServer({ dataDir: copy.path, bootstrapped: false });
       const replies = await askSpace(server.client, whole.spaces[1]!, "later");
       for (const { status, text } of replies.slice(1, 4))
         expect([status, text]).toEqual([507, expect.stringContaining("storage.version")]);
@@ -187,7 +187,7 @@ for (const leftKiB of [0, 24, 160, 700])
         const { bavail, bsize } = statfsSync(copy.path);
         writeFileSync(filler, new Uint8Array(Math.max(0, bavail * bsize - (leftKiB << 10))));
         const kept: string[] = [];
-        const started = await startServer({ dataDir: copy.path, settled: false }).then(
+        const started = await startServer({ dataDir: copy.path, bootstrapped: false }).then(
           (server) => ({ server }),
           (error: unknown) => ({ said: String(error) }),
         );
@@ -276,7 +276,7 @@ skipUnless(isRoot, "directories cannot be mounted here")(
     const contents = `${copy.path}/${files.find((path) => path.includes("/files/"))!.split("/")[1]}/files`;
     try {
       expect(mountReadOnly(contents)).toBe(true);
-      await using server = await startServer({ dataDir: copy.path, settled: false });
+      await using server = await startServer({ dataDir: copy.path, bootstrapped: false });
       expect(await faultsOf(server, "read-only")).toEqual([]);
       const { path, objectId } = whole.spaces[0]!;
       const reply = await fetch(`${server.base}${path}/objects/${objectId}/files`, {

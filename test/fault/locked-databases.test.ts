@@ -80,11 +80,11 @@ function useAll(client: Client, { items, chat }: Root): Promise<Reply[]> {
 
 /** Done, or refused in words: which file is locked is nobody's business but the log's. */
 function expectAnswers(file: string, replies: readonly Reply[]): void {
-  const told = replies.map(({ status, text }) => [file, status, status < 300 ? "" : text]);
+  const answers = replies.map(({ status, text }) => [file, status, status < 300 ? "" : text]);
   const wanted = replies.map(({ status }) =>
     status < 300 ? [file, status, ""] : [file, 503, expect.stringMatching(LOCKED)],
   );
-  expect(told).toEqual(wanted);
+  expect(answers).toEqual(wanted);
 }
 
 describe("a file that another program has locked", () => {
@@ -119,7 +119,7 @@ describe("a file that another program has locked", () => {
       for (const file of root.files) {
         using other = new Database(join(root.dir.path, file));
         other.run("BEGIN IMMEDIATE");
-        const started = await startServer({ ...options(root.dir.path), settled: false }).catch(String);
+        const started = await startServer({ ...options(root.dir.path), bootstrapped: false }).catch(String);
         if (typeof started === "string") {
           expect([file, started]).toEqual([file, expect.stringContaining(file)]);
           expect(started).toContain("locked");

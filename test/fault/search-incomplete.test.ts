@@ -104,9 +104,9 @@ function expectTruth(world: World, before: World["texts"], { hits, incomplete, v
 }
 
 interface Disturbance {
-  /** Again and again beside all else. */
+  /** Called again and again, beside all else. */
   disturb(): Promise<void>;
-  /** While writes and searches are under way, at last. */
+  /** Called last, while writes and searches are under way. */
   end(): Promise<void>;
 }
 
@@ -171,7 +171,7 @@ onProcesses(
     const env = embeddingBy(endpoint);
     let world: World | undefined;
     for (let round = 0; round < ROUNDS; round++) {
-      const server = await startServer({ dataDir: root.path, env, settled: false });
+      const server = await startServer({ dataDir: root.path, env, bootstrapped: false });
       if (world) await expectWholeAnswer(server.client, world, "fts");
       else world = await makeWorld(server.client, "lantern ".repeat(200));
       await live(server, world, rng, rng.int(400, 1_000), {

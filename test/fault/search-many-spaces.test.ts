@@ -3,11 +3,12 @@
  * them, and the others wait for their turn.
  */
 import { expect } from "bun:test";
-import { readdirSync } from "node:fs";
+import { createSemaphore } from "../../src/base/semaphore.ts";
 import { searchUntil } from "../support/models/search.ts";
 import { rule } from "../support/rule.ts";
 import { childrenOf } from "../support/server/child-processes.ts";
 import { until } from "../support/server/client.ts";
+import { descriptorsOf } from "../support/server/descriptors.ts";
 import { createObject, createSpace, named } from "../support/server/fixtures.ts";
 import { startServer } from "../support/server/server.ts";
 
@@ -16,15 +17,9 @@ const SPACES = Number(process.env["SPACES"] ?? 70);
 const FILES = 300;
 const WRITERS = 8;
 
-const filesOf = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
-
 async function inTurn<T>(items: readonly T[], run: (item: T) => Promise<unknown>): Promise<void> {
-  const left = [...items];
-  await Promise.all(
-    Array.from({ length: WRITERS }, async () => {
-      for (let item = left.shift(); item !== undefined; item = left.shift()) await run(item);
-    }),
-  );
+  const semaphore = createSemaphore(WRITERS);
+  await Promise.all(items.map((item) => semaphore(() => run(item))));
 }
 
 rule(
@@ -45,7 +40,7 @@ rule(
     process.kill(pid, "SIGCONT");
     let most = 0;
     const watch = setInterval(() => {
-      most = Math.max(most, filesOf(pid));
+      most = Math.max(most, descriptorsOf(pid));
     }, 5);
     try {
       await inTurn(spaces, (space) =>

@@ -14,7 +14,7 @@ import {
   NO_MODELS,
   placeModel,
 } from "../support/models/models.ts";
-import { search, searchUntil } from "../support/models/search.ts";
+import { search, searchByMeaning } from "../support/models/search.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { childrenOf } from "../support/server/child-processes.ts";
 import { until } from "../support/server/client.ts";
@@ -26,14 +26,8 @@ const onModels = skipUnlessGiven(hasModels, NO_MODELS);
 const EMBEDS = { SVC_INDEX_EMBEDDER: "auto" };
 const PATIENCE_MS = 90_000;
 
-const settled = (server: RunningServer, space: string, query: string, limit = 10) =>
-  searchUntil(
-    server.client,
-    space,
-    { query, limit },
-    (answer) => answer.vectorStatus === "used" && !answer.incomplete,
-    PATIENCE_MS,
-  );
+const byMeaning = (server: RunningServer, space: string, query: string, limit = 10) =>
+  searchByMeaning(server.client, space, { query, limit }, PATIENCE_MS);
 
 const NAMES = [
   "The cat sleeps on the sofa",
@@ -50,7 +44,7 @@ onModels(
     placeModel(server.dataDir, ENGLISH_MODEL);
     const space = (await createSpace(server.client)).id;
     for (const name of NAMES) await createObject(server.client, space, named(name));
-    const first = async (query: string) => (await settled(server, space, query)).hits[0]?.data;
+    const first = async (query: string) => (await byMeaning(server, space, query)).hits[0]?.data;
     expect(await first("a feline pet is resting")).toBe(NAMES[0]!);
     expect(await first("settle what one owes a supplier")).toBe(NAMES[1]!);
     for (let round = 0; round < 2; round++) {
@@ -97,7 +91,7 @@ onModels(
     const content = `${filler}${fact}`;
     await server.client.request("PUT", `/v1/spaces/${space}/objects/${id}/editor/markdown`, { body: { content } });
     for (const name of NAMES) await createObject(server.client, space, named(name));
-    const { hits } = await settled(server, space, "Where is the spare key hidden?", 3);
+    const { hits } = await byMeaning(server, space, "Where is the spare key hidden?", 3);
     const mine = hits.find((hit) => hit.objectId === id);
     expect(mine?.foundBy).toEqual(["vector"]);
     const whole = await search(server.client, space, {
@@ -155,7 +149,7 @@ onModels(
     });
     await expectWords();
     resolve();
-    expect((await settled(server, space, "a feline pet is resting")).hits[0]?.data).toBe(NAMES[0]!);
+    expect((await byMeaning(server, space, "a feline pet is resting")).hits[0]?.data).toBe(NAMES[0]!);
     expect((await downloads()).find(({ done, state }) => done === weights && state !== "failed")?.state).toBe("done");
   },
   180_000,
@@ -192,7 +186,7 @@ onModels(
       expect([hits[0]?.data, vectorStatus, mode]).toEqual([NAMES[0]!, "unavailable", "fts"]);
       expect(server.stderr()).toMatch(/texts cannot be embedded; full-text search goes on/);
       clearInterval(starving);
-      expect((await settled(server, space, "a feline pet is resting")).hits[0]?.data).toBe(NAMES[0]!);
+      expect((await byMeaning(server, space, "a feline pet is resting")).hits[0]?.data).toBe(NAMES[0]!);
       expect(server.stderr()).not.toMatch(/found by its words alone/);
     } finally {
       clearInterval(starving);

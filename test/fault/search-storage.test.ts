@@ -6,7 +6,7 @@ import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ProcessRow } from "../../src/protocol/event.ts";
 import { type EmbeddingEndpoint, embeddingBy, startEmbeddingEndpoint } from "../support/models/embedding-endpoint.ts";
-import { indexDirectory, search, searchUntil, searchWhole } from "../support/models/search.ts";
+import { indexDirectory, search, searchByMeaning, searchUntil, searchWhole } from "../support/models/search.ts";
 import { createRng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -74,7 +74,7 @@ skipUnless(canMount(), "a file system of its own cannot be mounted here")(
     mkdirSync(directory, { recursive: true });
     expect(mount(directory, SMALL)).toBe(true);
     try {
-      await using server = await startServer({ dataDir: root.path, settled: false });
+      await using server = await startServer({ dataDir: root.path, bootstrapped: false });
       const { client } = server;
       await until(() => /indexing failed.*full/.test(server.stderr()), "indexing to fail", 60_000);
       // The newest come first, and stay.
@@ -160,16 +160,8 @@ rule(
     await using endpoint = startEmbeddingEndpoint(MEANINGS);
     await using server = await startWith(endpoint, root.path);
     const space = (await createSpace(server.client)).id;
-    const settled = () =>
-      searchUntil(
-        server.client,
-        space,
-        { query: "feline" },
-        (answer) => answer.vectorStatus === "used" && !answer.incomplete,
-        40_000,
-      );
     await createObject(server.client, space, named("a cat on the sofa"));
-    await settled();
+    await searchByMeaning(server.client, space, { query: "feline" }, 40_000);
     endpoint.fault = "hang";
     await createObject(server.client, space, named("fresh bread"));
     expect(await shown(server, "index.embed")).toMatchObject({ title: "Embedding text", target: space });

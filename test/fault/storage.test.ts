@@ -235,7 +235,7 @@ describe("files that cannot be used", () => {
     await more.stop();
     const junk = "this is not a database ".repeat(500);
     writeFileSync(root.space, junk);
-    await using server = await startServer({ dataDir: root.path, settled: false });
+    await using server = await startServer({ dataDir: root.path, bootstrapped: false });
     const list = await server.client.get<SpaceInfo[]>("/v1/spaces");
     expect(list.map((space) => space.id)).toContain(healthy.id);
     await server.client.post(`/v1/spaces/${healthy.id}/objects`, {}, 201);

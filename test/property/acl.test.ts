@@ -1,6 +1,6 @@
 /**
- * Random histories of a space's ACL. One chain and many people who try what they may and may not: after every record
- * the invariants hold. Then several devices that act apart, forks included: once everybody has met, all hold one chain,
+ * Random histories of a space's ACL. One log and many people who try what they may and may not: after every record
+ * the invariants hold. Then several devices that act apart, forks included: once everybody has met, all hold one log,
  * one roster and the same rows.
  */
 import { describe, expect } from "bun:test";
@@ -81,14 +81,14 @@ function randomBuild(rng: Rng, people: People, context: AclContext): () => reado
   ]);
 }
 
-describe("one chain", () => {
+describe("one log", () => {
   for (let i = 0; i < HISTORIES; i++) {
     const seed = (firstSeed + i) >>> 0;
-    rule(`[ACL-2] history ${i}: invariants hold after every record`, () => runChain(seed));
+    rule(`[ACL-2] history ${i}: invariants hold after every record`, () => runLog(seed));
   }
 });
 
-function runChain(seed: number): void {
+function runLog(seed: number): void {
   const rng = createRng(seed);
   const world = createAclWorld();
   const people: People = {
@@ -188,7 +188,7 @@ function checkInvariants(
 describe("several devices", () => {
   for (let i = 0; i < Math.max(1, Math.floor(HISTORIES / 2)); i++) {
     const seed = (firstSeed + 1000 + i) >>> 0;
-    rule(`[ACL-11] meeting ${i}: one chain, one roster, the same rows`, () => runDevices(seed), 60_000);
+    rule(`[ACL-11] meeting ${i}: one log, one roster, the same rows`, () => runDevices(seed), 60_000);
   }
 });
 
@@ -237,7 +237,7 @@ async function runDevices(seed: number): Promise<void> {
 
 /** What its log says is kept now, however short it is: it is opened from there, and forks are judged from there. */
 const keepSnapshot = ({ space }: Device): Promise<void> =>
-  space.engine.moveAcl((scope) => ({ result: space.acl.keepSnapshot(scope) }));
+  space.engine.changeAcl((scope) => ({ result: space.acl.keepSnapshot(scope) }));
 
 async function takeStep(rng: Rng, people: People, all: readonly Device[]): Promise<string> {
   const device = rng.pick(all);

@@ -20,6 +20,7 @@ import {
   paidBytes,
   setOf,
 } from "../support/hostile/forged-change.ts";
+import { objectOf } from "../support/hostile/forger-world.ts";
 import { anyCbor, bytesFrom, mutateBytes, mutateCbor } from "../support/hostile/mutate.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rounds } from "../support/rounds.ts";
@@ -30,7 +31,6 @@ import { createAccount } from "../support/worlds/acl-world.ts";
 const HISTORIES = rounds(4);
 const STEPS = 150;
 const firstSeed = runSeed("adversary");
-const TYPE = "test.items";
 const MIB = 1 << 20;
 /** Statements and rows that one change may cost two replicas, whatever came before it. */
 const WORK_A_CHANGE = 100;
@@ -39,7 +39,6 @@ const WORK_A_RECORD = 12;
 /** What a record of a late change costs two replicas, with what came after it in the record. */
 const WORK_A_LATE_RECORD = 100;
 
-const objectOf = ({ space }: Device) => space.engine.object(space.engine.derivedId(TYPE, ""))!;
 const bytesOnDisk = ({ space }: Device): number => {
   const { db } = space.store;
   const pages = db.query<{ page_count: number }, []>("PRAGMA page_count").get()!.page_count;

@@ -11,7 +11,14 @@ import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { skipUnless } from "../support/skip.ts";
-import { createReplicas, expectFold, lacking, meet, open, seedRows } from "../support/worlds/converging-replicas.ts";
+import {
+  createReplicas,
+  expectFold,
+  lacking,
+  meet,
+  open,
+  writeFirstRows,
+} from "../support/worlds/converging-replicas.ts";
 import { batches, heal, planHistory, randomRecords, takeStep } from "../support/worlds/history.ts";
 import type { Packet, Replica, World } from "../support/worlds/replica-port.ts";
 
@@ -160,7 +167,7 @@ describe("delivery", () => {
     using dir = scratchDir("svc-world");
     await using world = await open(dir.path);
     const [creator, early, witness] = await createReplicas(world, 3);
-    await seedRows([creator!, early!, witness!]);
+    await writeFirstRows([creator!, early!, witness!]);
     await creator!.write([{ id: "", upsert: true, ops: [{ type: "$set", path: "s", value: "made" }] }], "auto");
     const { id } = JSON.parse((await creator!.rowTexts("auto"))[0]!) as { id: string };
     // Its clock is ahead, so that this sorts behind the creation that it does not know.
@@ -200,7 +207,7 @@ describe("delivery", () => {
     using dir = scratchDir("svc-world");
     await using world = await open(dir.path);
     const [writer, reader] = await createReplicas(world, 2);
-    await seedRows([writer!, reader!]);
+    await writeFirstRows([writer!, reader!]);
     const rows = await reader!.rowTexts();
     const verdicts = await reader!.ingest(await writer!.packets());
     expect(new Set(verdicts.map((verdict) => verdict.outcome))).toEqual(new Set(["duplicate"]));

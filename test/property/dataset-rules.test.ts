@@ -18,7 +18,7 @@ import { scratchDir } from "../support/scratch.ts";
 import { useSeededRandomness } from "../support/seeded-randomness.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
 import { DATASET_SAMPLES, type DatasetSample } from "../support/worlds/dataset-samples.ts";
-import { createOpenSeed, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
+import { createOpenGenesis, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
 
 const ROUNDS = rounds(3);
 const STEPS = 40;
@@ -52,7 +52,7 @@ async function runRound(seed: number, rules: DatasetRules, sample: DatasetSample
   const rng = createRng(seed).fork(rules.name);
   beginAnew(seed);
   using dir = scratchDir("svc-rules");
-  const space = createOpenSeed();
+  const space = createOpenGenesis();
   let now = 1_760_000_000_000;
   const open = (name: string): Replica => {
     const account = createAccount();

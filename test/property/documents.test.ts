@@ -16,7 +16,7 @@ import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
-import { createOpenSeed, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
+import { createOpenGenesis, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
 const DOCUMENTS = rounds(12);
@@ -90,7 +90,7 @@ const newDocument = (tx: WriteTx): string => {
 async function runDocument(seed: number): Promise<void> {
   const rng = createRng(seed);
   using dir = scratchDir("svc-documents");
-  const space = createOpenSeed();
+  const space = createOpenGenesis();
   let now = 1_760_000_000_000;
   const replicas = Array.from({ length: rng.int(2, 3) }, (_, index): Replica => {
     const engine = openEngine(dir.path, `r${index}`, space, createAccount(), [OBJECTS, EDITOR_RULES], () => now++);
@@ -150,7 +150,7 @@ describe("documents", () => {
   rule("[EDIT-2] a large document that is put behind other writes of a batch is written once, and whole", async () => {
     const rng = createRng(firstSeed);
     using dir = scratchDir("svc-large-document");
-    const engine = openEngine(dir.path, "r", createOpenSeed(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
+    const engine = openEngine(dir.path, "r", createOpenGenesis(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
     const editor = openEditor(engine, rng);
     const objectId = await engine.write(newDocument);
     const content = (word: string) => Array.from({ length: 3_000 }, (_, at) => `${word} ${at}`).join("\n\n");
@@ -195,7 +195,7 @@ describe("documents", () => {
     async () => {
       const rng = createRng(firstSeed);
       using dir = scratchDir("svc-planned-ahead");
-      const engine = openEngine(dir.path, "r", createOpenSeed(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
+      const engine = openEngine(dir.path, "r", createOpenGenesis(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
       const editor = openEditor(engine, rng);
       const objectId = await engine.write(newDocument);
       const content = (word: string) => Array.from({ length: 10_000 }, (_, at) => `${word} number ${at}`).join("\n\n");
@@ -226,7 +226,7 @@ describe("documents", () => {
     async () => {
       const rng = createRng(firstSeed);
       using dir = scratchDir("svc-stray-continuations");
-      const engine = openEngine(dir.path, "r", createOpenSeed(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
+      const engine = openEngine(dir.path, "r", createOpenGenesis(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
       const editor = openEditor(engine, rng);
       const objectId = await engine.write(newDocument);
       const { inserted } = await editor.put(objectId, "one\n\ntwo\n");
@@ -268,7 +268,7 @@ describe("documents", () => {
 async function editOneBlockTwice(seed: number): Promise<void> {
   const rng = createRng(seed);
   using dir = scratchDir("svc-long-block");
-  const space = createOpenSeed();
+  const space = createOpenGenesis();
   const [first, second] = ["a", "b"].map((name) => {
     const engine = openEngine(dir.path, name, space, createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
     return { engine, editor: openEditor(engine, rng) };
@@ -318,7 +318,7 @@ async function editOneBlockTwice(seed: number): Promise<void> {
 async function rewriteLongDocument(seed: number): Promise<void> {
   const rng = createRng(seed);
   using dir = scratchDir("svc-rewritten");
-  const engine = openEngine(dir.path, "r", createOpenSeed(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
+  const engine = openEngine(dir.path, "r", createOpenGenesis(), createAccount(), [OBJECTS, EDITOR_RULES], Date.now);
   const editor = openEditor(engine, rng);
   try {
     const objectId = await engine.write(newDocument);

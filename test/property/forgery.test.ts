@@ -4,7 +4,7 @@ import { referenceFold } from "../support/oracle/reference-fold.ts";
 import { createRng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
-import { createReplicas, expectFold, lacking, open, seedRows } from "../support/worlds/converging-replicas.ts";
+import { createReplicas, expectFold, lacking, open, writeFirstRows } from "../support/worlds/converging-replicas.ts";
 import { heal } from "../support/worlds/history.ts";
 import type { Forgery, Outcome } from "../support/worlds/replica-port.ts";
 
@@ -86,7 +86,7 @@ describe("forged changes", () => {
         using dir = scratchDir("svc-world");
         await using world = await open(dir.path);
         const [base, target] = await createReplicas(world, 2);
-        await seedRows([base!, target!]);
+        await writeFirstRows([base!, target!]);
         const { packet } = await world.forge(kind, base!);
         const rows = await target!.rowTexts();
         const [verdict] = await target!.ingest([packet]);
@@ -118,7 +118,7 @@ describe("forged changes", () => {
       using dir = scratchDir("svc-world");
       await using world = await open(dir.path);
       const [base, target] = await createReplicas(world, 2);
-      await seedRows([base!, target!]);
+      await writeFirstRows([base!, target!]);
       const reasonsByFamily = new Map<string, Set<string>>();
       for (const { kind, family } of FORGERIES) {
         const { packet } = await world.forge(kind, base!);
@@ -137,7 +137,7 @@ describe("forged changes", () => {
     using dir = scratchDir("svc-world");
     await using world = await open(dir.path);
     const [base, target] = await createReplicas(world, 2);
-    await seedRows([base!, target!]);
+    await writeFirstRows([base!, target!]);
     const { packet, missing } = await world.forge("unknown-parent", base!);
     await target!.ingest([packet]);
     expect(await target!.parked()).toEqual([packet.id]);
@@ -157,7 +157,7 @@ describe("forged changes", () => {
     using dir = scratchDir("svc-world");
     await using world = await open(dir.path);
     const [base, target] = await createReplicas(world, 2);
-    await seedRows([base!, target!]);
+    await writeFirstRows([base!, target!]);
     const { packet } = await world.forge("same-seq", base!);
     const [verdict] = await target!.ingest([packet]);
     expect(verdict!.outcome).toBe("applied");
@@ -175,7 +175,7 @@ describe("forged changes", () => {
     using dir = scratchDir("svc-world");
     await using world = await open(dir.path);
     const [base, target] = await createReplicas(world, 2);
-    await seedRows([base!, target!]);
+    await writeFirstRows([base!, target!]);
     const before = await target!.rowTexts("auto");
     const { packet } = await world.forge("forged-record-id", base!);
     await target!.ingest([packet]);

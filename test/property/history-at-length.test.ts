@@ -5,6 +5,7 @@ import { changeIdOf, stubOf } from "../../src/change/codec/change-stub.ts";
 import { createHistory } from "../../src/change/history/history.ts";
 import { cidFromDigest } from "../../src/crypto/cid.ts";
 import { countDatabaseWork, type DatabaseWork } from "../support/database-work.ts";
+import { codeOf } from "../support/errors-of.ts";
 import { createRng } from "../support/rng.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
@@ -292,11 +293,6 @@ rule("[HIST-4] a read ends when its request is cancelled, its object deleted or 
   await one!.write(objectId, "items", ids(3_000));
   await exchange(createRng(1), one!, two!, 0);
 
-  const codeOf = (read: Promise<unknown>): Promise<string> =>
-    read.then(
-      () => "none",
-      (error: { code: string }) => error.code,
-    );
   expect(one!.history.busy()).toBe(false);
   const abort = new AbortController();
   const cancelled = codeOf(one!.history.view(objectId, version, undefined, abort.signal));

@@ -91,13 +91,13 @@ function compareOne(random: Random, { store }: LiveSpace, collectionId: number, 
   const { db, queryIndexes } = store;
   const plain = runQuery(db, rowsOf(collectionId, new Map()), request);
   const indexed = runQuery(db, rowsOf(collectionId, queryIndexes.inUse(collectionId)), request);
-  const told = { ...context, raw: JSON.stringify(raw), sort: request.sort, limit: request.limit };
+  const asked = { ...context, raw: JSON.stringify(raw), sort: request.sort, limit: request.limit };
   // What the query did differs, its answer must not.
-  expect({ ...told, ...indexed, stats: undefined }).toEqual({ ...told, ...plain, stats: undefined });
+  expect({ ...asked, ...indexed, stats: undefined }).toEqual({ ...asked, ...plain, stats: undefined });
   return indexed.stats.index;
 }
 
-/** One entry of its own for each live row, those of elements beside them, and none besides. */
+/** An index holds one entry for each live row, one for each element of an array, and no others. */
 function expectWhole({ store }: LiveSpace, collectionId: number): void {
   const { db, queryIndexes } = store;
   for (const [path, no] of queryIndexes.inUse(collectionId)) {

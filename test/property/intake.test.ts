@@ -13,12 +13,19 @@ import type { ChangeEngineDeps } from "../../src/change/space-engine.ts";
 import type { Account } from "../../src/crypto/account.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
+import { loopTurns } from "../support/loop-turns.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
-import { changesOf, createOpenSeed, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
+import {
+  changesOf,
+  createOpenGenesis,
+  type OpenEngine,
+  type OpenGenesis,
+  openEngine,
+} from "../support/worlds/open-engine.ts";
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 /** Has no rules at the one that takes changes in: its registry throws. */
@@ -36,20 +43,20 @@ afterAll(() => checker.close());
 
 interface World extends Disposable {
   readonly dir: ScratchDir;
-  readonly seed: ReturnType<typeof createOpenSeed>;
+  readonly genesis: OpenGenesis;
   open(name: string, more?: Partial<ChangeEngineDeps>, account?: Account): OpenEngine;
 }
 
 function createWorld(): World {
   const dir = scratchDir("svc-intake");
-  const seed = createOpenSeed();
+  const genesis = createOpenGenesis();
   const owner = createAccount();
   let time = 1_700_000_000_000;
   return {
     dir,
-    seed,
+    genesis,
     open: (name, more = {}, account = owner) =>
-      openEngine(dir.path, name, seed, account, [ITEMS, TRAP], () => time++, {
+      openEngine(dir.path, name, genesis, account, [ITEMS, TRAP], () => time++, {
         onFailure: (error) => {
           throw error;
         },
@@ -257,7 +264,7 @@ interface Scene {
 const path = (world: World, name: string) => join(world.dir.path, `${name}.db`);
 
 async function setScene(world: World, kind: Waiting, name: string, history: readonly Uint8Array[]): Promise<Scene> {
-  const key = { id: keyIdOf(world.seed.readKey), key: world.seed.readKey };
+  const key = { id: keyIdOf(world.genesis.readKey), key: world.genesis.readKey };
   let hasKey = kind !== "key";
   const keys: KeyRing = { current: () => key, byId: () => (hasKey ? key.key : undefined) };
   const engine = world.open(name, { keys, checker });
@@ -271,7 +278,7 @@ async function setScene(world: World, kind: Waiting, name: string, history: read
     arrive() {
       hasKey = true;
       return kind === "key"
-        ? engine.moveAcl(() => ({ result: undefined, consequences: { named: [], revoked: [], keys: true } }))
+        ? engine.changeAcl(() => ({ result: undefined, consequences: { named: [], revoked: [], keys: true } }))
         : engine.ingest([second!]);
     },
   };
@@ -322,7 +329,7 @@ describe("what waited", () => {
       while (left.at(-1) !== 0) {
         await engine.write((tx) => tx.localVersion());
         answered++;
-        await new Promise((turn) => setImmediate(turn));
+        await loopTurns();
         const object = engine.object(engine.derivedId("intake", ""))!;
         if (engine.record(object, "items", "r1") !== undefined) reads++;
         left.push(waitingIn(engine));
@@ -370,7 +377,7 @@ describe("what waited", () => {
         expect(stateOf(copied)).toEqual(expected);
         await copied.close();
 
-        // Closed in the middle, the same.
+        // It comes to the same after it was closed in the middle.
         const again = world.open("crashing");
         await again.idle();
         expect(stateOf(again)).toEqual(expected);

@@ -16,6 +16,7 @@ import {
   add,
   type Device,
   type Devices,
+  deleteObject,
   purgedAfter,
   remove,
   roleOf,
@@ -72,7 +73,7 @@ async function prepare(devices: Devices): Promise<World> {
   await add(owners[0]!, account);
   const member = devices.open("member", account);
   const everybody = [...owners, member];
-  for (const device of everybody) await device.space.aclService.take(owners[0]!.chain());
+  for (const device of everybody) await device.space.aclService.take(owners[0]!.aclLog());
   return { devices, owners, member, everybody, objects: [], archive: new Map() };
 }
 
@@ -161,7 +162,7 @@ function write(rng: Rng, { space }: Device, target: string | undefined, objects:
 
 /** Rights, then changes in any order: some of them without their bodies. */
 async function deliver(rng: Rng, to: Device, from: Device, stubbed: number): Promise<void> {
-  if (rng.chance(0.7)) await to.space.aclService.take(from.chain());
+  if (rng.chance(0.7)) await to.space.aclService.take(from.aclLog());
   const bytes = from.changes().map((change) => (rng.chance(stubbed) ? stubOf(change.bytes) : change.bytes));
   const some = rng.chance(0.5) ? bytes : rng.shuffle(bytes).slice(0, rng.int(0, bytes.length));
   for (let at = 0; at < some.length; ) {
@@ -183,7 +184,7 @@ async function revive(rng: Rng, world: World): Promise<void> {
   const [first, ...others] = owners as [Device, ...Device[]];
   for (const device of [first, member]) keep(world, device);
   if (roleOf(first, member.account) === "none") await add(first, member.account);
-  await member.space.aclService.take(first.chain());
+  await member.space.aclService.take(first.aclLog());
   await ingest(rng, member, [...archive.values()]);
   for (const id of objects) {
     const object = member.space.engine.object(id);
@@ -191,15 +192,13 @@ async function revive(rng: Rng, world: World): Promise<void> {
   }
   keep(world, member);
   for (const device of others) {
-    await device.space.aclService.take(first.chain());
+    await device.space.aclService.take(first.aclLog());
     await ingest(rng, device, [...archive.values()]);
     await purgedAfter(devices, device, DELETED_GRACE_MS);
   }
   await remove(first, member.account);
-  for (const device of others) await device.space.aclService.take(first.chain());
+  for (const device of others) await device.space.aclService.take(first.aclLog());
 }
-
-const deleteObject = ({ space }: Device, id: string) => space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
 
 /** Everybody gets everything, and is compared with the others and with somebody who comes anew. */
 async function heal(rng: Rng, world: World): Promise<void> {
@@ -211,9 +210,9 @@ async function heal(rng: Rng, world: World): Promise<void> {
   const all = [...archive.values()];
   for (const device of [...everybody, ...late]) {
     const stubs = all.filter(() => rng.chance(0.3)).map(stubOf);
-    if (rng.chance(0.5)) await device.space.aclService.take(first.chain());
+    if (rng.chance(0.5)) await device.space.aclService.take(first.aclLog());
     await ingest(rng, device, [...all, ...stubs]);
-    await device.space.aclService.take(first.chain());
+    await device.space.aclService.take(first.aclLog());
     // What it had purged when it did not know of the rights yet it asks for again.
     await ingest(rng, device, all);
   }

@@ -15,7 +15,7 @@ import { cidOf } from "../../src/crypto/cid.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { openBlobStore } from "../../src/files/blob-store.ts";
 import { createChunkSources } from "../../src/files/chunk-sources.ts";
-import { digestAt, levelCounts, placeIn } from "../../src/files/chunk-tree.ts";
+import { digestAt, levelCounts, positionIn } from "../../src/files/chunk-tree.ts";
 import type { Content } from "../../src/files/content.ts";
 import { CHUNK_BYTES } from "../../src/files/content-seal.ts";
 import { createContentSealer } from "../../src/files/content-sealer.ts";
@@ -203,7 +203,7 @@ describe("chunks of files on the LAN", () => {
   /** What is true at a place; undefined where the content has none. */
   const digestOf = ({ level, index }: { level: number; index: number }): Uint8Array | undefined => {
     if (level === 0) return index < 2 ? digestAt(whole.digests, index) : undefined;
-    return whole.tree.pages.find(({ place }) => place.level === level && place.index === index)?.digest;
+    return whole.tree.pages.find(({ position }) => position.level === level && position.index === index)?.digest;
   };
 
   for (const [index, { name, seed }] of seeds.entries()) {
@@ -239,9 +239,9 @@ describe("chunks of files on the LAN", () => {
             expect([[0], [1]]).toContainEqual([...reply]);
             continue;
           }
-          const place = decodeCbor(body) as { space: string; level: number; index: number };
-          expect(place.space).toBe(shared);
-          expect(sha256(reply.subarray(1))).toEqual(digestOf(place)!);
+          const position = decodeCbor(body) as { space: string; level: number; index: number };
+          expect(position.space).toBe(shared);
+          expect(sha256(reply.subarray(1))).toEqual(digestOf(position)!);
           given++;
         }
         expect(given).toBeGreaterThan(0);
@@ -258,8 +258,8 @@ describe("chunks of files on the LAN", () => {
         let lies = 0;
         let taken = 0;
         for (let i = 0; i < cases / 25; i++) {
-          const place = placeIn(counts, rng.pick([0, 1]), 0);
-          const sealed = (await store.sealed(content, place))!;
+          const position = positionIn(counts, rng.pick([0, 1]), 0);
+          const sealed = (await store.sealed(content, position))!;
           const good = concatBytes(Uint8Array.of(2), sealed);
           const reply = rng.chance(0.2) ? good : mutateBytes(rng, good.subarray(0, rng.pick([0, 1, 100, good.length])));
           const sources = createChunkSources(() => lies++);
@@ -268,7 +268,7 @@ describe("chunks of files on the LAN", () => {
             request: async () => reply,
           } as unknown as PeerLink;
           sources.add(createPeerChunks(link, secret));
-          const got = await sources.fetch({ content, place, digest: sha256(sealed) });
+          const got = await sources.fetch({ content, position, digest: sha256(sealed) });
           if (got) expect(equalBytes(got, sealed)).toBe(true);
           if (got) taken++;
         }

@@ -6,6 +6,7 @@ import { afterAll, expect, test } from "bun:test";
 import type { RecordChange, RecordOp } from "../../src/change/codec/change-body.ts";
 import type { LiveBody } from "../../src/domain/live/live-request.ts";
 import type { Json, JsonObject } from "../../src/protocol/json.ts";
+import { loopTurns } from "../support/loop-turns.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { ALWAYS_ASIDE, type LiveSpace, openLiveSpace, watch } from "../support/worlds/live-space.ts";
 
@@ -132,10 +133,6 @@ async function exchange(from: LiveSpace, to: LiveSpace): Promise<void> {
   await to.engine.ingest(changes);
 }
 
-const settled = async (): Promise<void> => {
-  for (let turn = 0; turn < 40; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
-};
-
 for (const seed of SEEDS) {
   for (const aside of [false, true]) {
     test(`[LIVE-2] windows equal fresh queries, seed ${seed}${aside ? ", every read aside" : ""}`, async () => {
@@ -166,7 +163,7 @@ for (const seed of SEEDS) {
           for (const { watcher } of watchers) if (rng.chance(0.2)) entries += watcher.take().length;
         }
         space.hold(false);
-        await settled();
+        await loopTurns(40);
         for (const { body, watcher } of watchers) {
           entries += watcher.take().length;
           const fresh = space.query(space.collection, body);

@@ -61,7 +61,7 @@ describe("a member's write under a branch of the ACL log that loses", () => {
     withApart(1, 1, async ({ world, alone, members, decide }) => {
       await decide();
       // It hears of the branch that wins before anybody asks it for its write.
-      await members[0]!.device.space.aclService.take(alone.device.chain());
+      await members[0]!.device.space.aclService.take(alone.device.aclLog());
       const untrue: string[] = [];
       world.onStatus((device, state) => {
         const isMet = world.links.isConnected(alone.peerId, members[0]!.peerId);
@@ -82,7 +82,7 @@ describe("a member's write under a branch of the ACL log that loses", () => {
       expect(rowsOf(other)).toEqual([expect.stringContaining(TEXT)]);
       await alone.removeMember(author.device.account);
       await decide();
-      await other.device.space.aclService.take(alone.device.chain());
+      await other.device.space.aclService.take(alone.device.aclLog());
       connectAll(world, [alone, other]);
       await untilSynced(world, [alone, other], 15 * MINUTE_MS);
       expect([rowsOf(alone), rowsOf(other)]).toEqual([[], []]);

@@ -13,13 +13,13 @@ import { cidFromDigest, cidOf } from "../../src/crypto/cid.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { type BlobStore, openBlobStore } from "../../src/files/blob-store.ts";
 import { createChunkSources } from "../../src/files/chunk-sources.ts";
-import { buildTree, levelCounts, openPage, PAGE_DIGESTS, placeIn } from "../../src/files/chunk-tree.ts";
+import { buildTree, levelCounts, openPage, PAGE_DIGESTS, positionIn } from "../../src/files/chunk-tree.ts";
 import type { Content } from "../../src/files/content.ts";
 import { CHUNK_BYTES, type ChunkPosition, sealChunk } from "../../src/files/content-seal.ts";
 import { ContentDamaged, openDownload } from "../../src/files/download.ts";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { proveWithoutBytes } from "../../src/sync/file/proof-of-backup.ts";
-import type { ChunkPlaceInStore, ChunkStore } from "../../src/sync/network/chunk-store.ts";
+import type { ChunkStore, StoredChunk } from "../../src/sync/network/chunk-store.ts";
 import { fuzzCases } from "../support/hostile/fuzz-cases.ts";
 import { bytesFrom, mutateBytes } from "../support/hostile/mutate.ts";
 import { createRng, freshSeed, type Rng } from "../support/rng.ts";
@@ -70,22 +70,22 @@ const rootHead = (size: number): Uint8Array => {
 
 interface Step {
   readonly plain: Uint8Array;
-  readonly place: ChunkPosition;
+  readonly position: ChunkPosition;
   readonly key: Uint8Array;
   readonly hash: Uint8Array;
 }
 
 /** One thing in what is sealed is another, so that it may not be taken. */
 function spoiltStep(rng: Rng, step: Step, size: number): Step {
-  const { plain, place } = step;
+  const { plain, position } = step;
   const longer = rng.pick([1, 31, DIGEST_BYTES, 2 * DIGEST_BYTES]);
   return rng.pick<() => Step>([
     () => ({ ...step, plain: plain.subarray(0, plain.length - Math.min(plain.length, longer)) }),
     () => ({ ...step, plain: concatBytes(plain, bytesFrom(rng, longer)) }),
     () => ({ ...step, plain: new Uint8Array(0) }),
-    () => ({ ...step, place: { ...place, level: place.level + rng.pick([1, 2]) } }),
-    () => ({ ...step, place: { ...place, index: place.index + rng.pick([1, PAGE_DIGESTS, 2 ** 32]) } }),
-    () => ({ ...step, place: { ...place, last: !place.last } }),
+    () => ({ ...step, position: { ...position, level: position.level + rng.pick([1, 2]) } }),
+    () => ({ ...step, position: { ...position, index: position.index + rng.pick([1, PAGE_DIGESTS, 2 ** 32]) } }),
+    () => ({ ...step, position: { ...position, last: !position.last } }),
     () => ({ ...step, key: bytesFrom(rng, 32) }),
     () => ({ ...step, hash: bytesFrom(rng, 32) }),
     () => ({ ...step, plain: concatBytes(rootHead(size + rng.pick([1, -1, CHUNK_BYTES])), plain) }),
@@ -131,14 +131,14 @@ function anyPath(rng: Rng): Path {
       plain.set(digest!, slot * DIGEST_BYTES);
       if (isRoot) plain = concatBytes(rootHead(size), plain);
     }
-    let step: Step = { plain, place: placeIn(counts, level, at), ...identity };
+    let step: Step = { plain, position: positionIn(counts, level, at), ...identity };
     let isTorn = false;
     if (level === spoiltAt) {
       if (isRoot && rng.chance(0.3)) step = { ...step, plain: spoiltHead(rng, plain, size) };
       else if (rng.chance(0.2)) isTorn = true;
       else step = spoiltStep(rng, step, size);
     }
-    const whole = sealChunk(step.key, step.hash, step.place, step.plain);
+    const whole = sealChunk(step.key, step.hash, step.position, step.plain);
     const sealed = isTorn ? torn(rng, whole) : whole;
     steps.push({ plain, sealed });
     digest = sha256(sealed);
@@ -171,9 +171,9 @@ async function read({ content, index, steps }: Path, isGiven: boolean): Promise<
   sources.add({
     name: "a peer",
     mayHave: () => isGiven,
-    async get({ place }) {
+    async get({ position }) {
       asked++;
-      return steps[place.level]?.sealed;
+      return steps[position.level]?.sealed;
     },
   });
   const download = await openDownload(content, blobs, sources);
@@ -192,7 +192,7 @@ async function read({ content, index, steps }: Path, isGiven: boolean): Promise<
 function countedStore(sealedByDigest: ReadonlyMap<string, Uint8Array>, hasOthers: boolean) {
   let looks = 0;
   let pages = 0;
-  const there: ChunkPlaceInStore = { created: "now", seq: 1, subject: "chunk" };
+  const there: StoredChunk = { created: "now", seq: 1, subject: "chunk" };
   const chunks: ChunkStore = {
     connection: () => 1,
     put: () => Promise.reject(new Error("nothing is put")),
@@ -241,15 +241,15 @@ describe("manifests of hostile authors", () => {
       const level = rng.int(1, counts.length - 1);
       const at = Math.floor(index / PAGE_DIGESTS ** level);
       const isOwn = rng.chance(0.5);
-      const place = isOwn
-        ? placeIn(counts, level, at)
+      const position = isOwn
+        ? positionIn(counts, level, at)
         : rng.pick([
             { level: level + 1, index: 0, last: true },
             { level, index: at + 1, last: rng.chance(0.5) },
             { level: 1, index: 2 ** 40, last: false },
           ]);
       const size = isOwn ? content.size : content.size + rng.pick([1, CHUNK_BYTES, CHUNK_BYTES * PAGE_DIGESTS]);
-      const list = openPage({ ...content, size }, place, steps[level]!.sealed);
+      const list = openPage({ ...content, size }, position, steps[level]!.sealed);
       // What was spoilt may be sealed for just the other place.
       if (!isOwn && spoiltAt !== level) expect(list, `case ${i}`).toBeUndefined();
       else if (isOwn && spoiltAt !== level) expect(list, `case ${i}`).toBeDefined();
@@ -271,10 +271,10 @@ describe("manifests of hostile authors", () => {
         const sealedByDigest = new Map(steps.map(({ sealed }) => [bytesToHex(sha256(sealed)), sealed]));
         const hasOthers = rng.chance(0.5);
         const { chunks, pages, looks } = countedStore(sealedByDigest, hasOthers);
-        const place = await proveWithoutBytes(chunks, content);
+        const position = await proveWithoutBytes(chunks, content);
         // Of a content of more pages than one path has, one is always missing.
         const isWhole = spoiltAt <= 0 && counts.length === 2 && (hasOthers || counts[0] === 1);
-        expect(place !== undefined, `case ${i}`).toBe(isWhole);
+        expect(position !== undefined, `case ${i}`).toBe(isWhole);
         expect(pages(), `case ${i}`).toBeLessThanOrEqual(counts.length);
         expect(looks(), `case ${i}`).toBeLessThanOrEqual(hasOthers ? PAGE_DIGESTS : 16);
         if (isWhole) proved++;

@@ -13,7 +13,7 @@ import { createAccount } from "../support/worlds/acl-world.ts";
 import { faultsOnNetwork } from "../support/worlds/rotations.ts";
 import { openSyncWorld, type SyncDevice, type SyncWorld } from "../support/worlds/sync-world.ts";
 
-const SETTLED_MS = 15 * 60_000;
+const LONG_AFTER_MS = 15 * 60_000;
 
 const placesOf = ({ device }: SyncDevice) =>
   device.space.replica.places().map(({ secret }) => deriveChannelKeys(secret!));
@@ -26,7 +26,7 @@ async function rotate(device: SyncDevice): Promise<void> {
 
 /** All who are members have one log, and the network has it. */
 async function expectOne({ time, devices, network }: SyncWorld): Promise<void> {
-  await time.runFor(SETTLED_MS);
+  await time.runFor(LONG_AFTER_MS);
   for (const device of devices) {
     expect(headOf(device)).toBe(headOf(devices[0]!));
     expect(await device.isSynced()).toBe(true);
@@ -154,7 +154,7 @@ describe("places on a network in memory", () => {
         other.client!.connect(false);
         /** Of an hour in which nothing happens, and of connecting anew. */
         const costs = async () => {
-          await world.time.runFor(SETTLED_MS);
+          await world.time.runFor(LONG_AFTER_MS);
           const { client } = one;
           const [questions, bytes] = [client!.questions(), client!.bytesRead()];
           await world.time.runFor(60 * 60_000);

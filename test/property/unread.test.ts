@@ -12,7 +12,7 @@ import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
-import { createOpenSeed, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
+import { createOpenGenesis, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
 import { createFrontiers } from "../support/worlds/read-frontiers.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
@@ -118,7 +118,7 @@ function expectHonest(device: Device, objectId: string): void {
 async function runHistory(seed: number): Promise<void> {
   const rng = createRng(seed);
   using dir = scratchDir("svc-unread");
-  const space = createOpenSeed();
+  const space = createOpenGenesis();
   let now = 1_760_000_000_000;
   const accounts = [createAccount(), createAccount()];
   // The first account has two devices that share what was read.

@@ -22,7 +22,7 @@ const POOL = 16;
 const KEPT: readonly { name: string; codec: string; hex: string }[] = [
   { name: "a header that is nothing at all", codec: "header of a space", hex: "f6" },
   { name: "an ACL record that is a number", codec: "ACL record", hex: "00" },
-  { name: "a bundle of nothing", codec: "network bundle", hex: "" },
+  { name: "a message of nothing", codec: "log message", hex: "" },
 ];
 
 const totalWeight = WIRE_CODECS.reduce((sum, { weight }) => sum + weight, 0);

@@ -1,4 +1,4 @@
-/** Process rules 4 and 12: which account a server boots. */
+/** Which account a server boots. */
 import { describe, expect } from "bun:test";
 import { cpSync } from "node:fs";
 import { join } from "node:path";

@@ -2,7 +2,7 @@
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
 import type { JsonObject, Page, SpaceInfo } from "../support/server/client.ts";
-import { createObject, createSpace, createType, uniqueName } from "../support/server/fixtures.ts";
+import { ABSENT, createObject, createSpace, createType, uniqueName } from "../support/server/fixtures.ts";
 import { runScenarios, type Scenario } from "../support/server/scenario.ts";
 
 interface Bundle {
@@ -17,9 +17,6 @@ interface Ensured {
   bundle: Bundle;
   installed: boolean;
 }
-
-/** A well-formed id of nothing. */
-const ABSENT = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
 
 let space: SpaceInfo;
 let known: Bundle;

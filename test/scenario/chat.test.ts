@@ -2,11 +2,8 @@
 import { describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
 import type { Json, JsonObject, Page, SpaceInfo, WriteResult } from "../support/server/client.ts";
-import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { ABSENT, createObject, createSpace } from "../support/server/fixtures.ts";
 import { runScenarios, type Scenario } from "../support/server/scenario.ts";
-
-/** A well-formed id of nothing. */
-const ABSENT = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
 
 let space: SpaceInfo;
 let chatId: string;

@@ -98,7 +98,7 @@ rule(
       "the object to be torn down",
       60_000,
     );
-    // In no database, nor in the log beside it.
+    // It is in no database then, nor in the log beside one.
     await until(async () => canariesIn(folder).length === 0, "its plain text to be overwritten", 60_000);
     await server.stop();
     const sealed = sealedOf(path);

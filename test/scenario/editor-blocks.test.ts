@@ -2,10 +2,7 @@
 import { beforeEach, describe, expect } from "bun:test";
 import { rule, useServer } from "../support/rule.ts";
 import type { ErrorBody, JsonObject, Page, SpaceInfo, WriteResult } from "../support/server/client.ts";
-import { createObject, createSpace } from "../support/server/fixtures.ts";
-
-/** A well-formed id of nothing. */
-const ABSENT = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
+import { ABSENT, createObject, createSpace } from "../support/server/fixtures.ts";
 
 let space: SpaceInfo;
 let object: string;

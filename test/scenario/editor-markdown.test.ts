@@ -3,7 +3,7 @@ import { describe, expect } from "bun:test";
 import { LIMITS } from "../../src/protocol/limits.ts";
 import { rule, useServer } from "../support/rule.ts";
 import type { JsonObject, Page, SpaceInfo } from "../support/server/client.ts";
-import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { ABSENT, createObject, createSpace } from "../support/server/fixtures.ts";
 
 interface MarkdownResult {
   inserted: string[];
@@ -21,9 +21,6 @@ interface Document {
   /** The blocks in their order. */
   blocks(): Promise<Page["records"]>;
 }
-
-/** A well-formed id of nothing. */
-const ABSENT = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
 
 let space: SpaceInfo;
 const shared = useServer({}, async ({ client }) => {

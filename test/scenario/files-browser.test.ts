@@ -94,7 +94,7 @@ const FILES: [name: string, mime: string, text: string][] = [
 ];
 
 /**
- * Frames an address in a page of the origin, and takes it for a script too unless it says that it is one. `settled` is true
+ * Frames an address in a page of the origin, and takes it for a script too unless it says that it is one. `isTried` is true
  * once the script has been tried and a page that is framed after it has loaded: a frame that is not shown says nothing itself.
  */
 const embed = (url: string, isScript: boolean): string => `(() => {
@@ -104,7 +104,7 @@ const embed = (url: string, isScript: boolean): string => `(() => {
   const last = () => {
     const page = document.createElement("iframe");
     page.src = "/ui";
-    page.onload = () => { globalThis.settled = true; };
+    page.onload = () => { globalThis.isTried = true; };
     document.body.append(page);
   };
   // A page of the origin that loads a script as its script has decided so itself; anything else is no script.
@@ -144,7 +144,7 @@ for (const { name: browser, declare, open } of BROWSERS) {
         expect(await tab.evaluate("document.title")).not.toBe("ran");
         expect(await tab.goto(`${server.base}/ui`)).toBeUndefined();
         await tab.evaluate(embed(url, mime === "text/javascript"));
-        await until(async () => (await tab.evaluate("globalThis.settled")) === true, "what was embedded to be tried");
+        await until(async () => (await tab.evaluate("globalThis.isTried")) === true, "what was embedded to be tried");
         expect(await tab.evaluate("document.title")).not.toBe("ran");
         const spaces = await server.client.get<{ name?: string }[]>("/v1/spaces");
         expect(spaces.map((space) => space.name)).not.toContain("made by a file");

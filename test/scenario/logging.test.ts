@@ -1,4 +1,4 @@
-/** Process rule 13: one stream to stderr, levels, three formats, extra output paths. */
+/** The log: one stream to stderr, levels, three formats, extra output paths. */
 import { describe, expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -144,10 +144,10 @@ describe("logging", () => {
     await using server = await startServer({ env: { SVC_NETWORK_URL: `nats://user:canary-pass@${address}` } });
     await until(() => attempts > 4, "several attempts", 20_000);
     await server.stop();
-    const told = lines(server.stderr()).filter((line) => line.includes("network: cannot use it"));
-    expect(told).toHaveLength(1);
-    expect(told[0]).toContain(`nats://${address}`);
-    expect(told[0]).toMatch(/The network cannot be reached; retry: \S/);
+    const logged = lines(server.stderr()).filter((line) => line.includes("network: cannot use it"));
+    expect(logged).toHaveLength(1);
+    expect(logged[0]).toContain(`nats://${address}`);
+    expect(logged[0]).toMatch(/The network cannot be reached; retry: \S/);
     expect(server.stderr()).not.toContain("    at ");
     expect(server.stderr()).not.toContain("canary-pass");
   });
@@ -160,9 +160,9 @@ describe("logging", () => {
       expect((await ask(origin)).text).toContain(`Refused origin ${origin}; http.allowedOrigins would allow it`);
     expect((await ask("null")).text).not.toContain("would allow it");
     await server.stop();
-    const told = lines(server.stderr()).filter((line) => line.includes("refused origin"));
-    expect(told).toHaveLength(2);
-    expect(told[0]).toContain(`refused origin ${origin}; http.allowedOrigins would allow it`);
+    const logged = lines(server.stderr()).filter((line) => line.includes("refused origin"));
+    expect(logged).toHaveLength(2);
+    expect(logged[0]).toContain(`refused origin ${origin}; http.allowedOrigins would allow it`);
     await using allowed = await startServer({ env: { SVC_HTTP_ALLOWED_ORIGINS: origin } });
     expect((await allowed.client.request("GET", "/v1/health", { headers: { Origin: origin } })).status).toBe(200);
   });

@@ -176,10 +176,10 @@ step(
     expect(await button("Save these choices").isDisabled()).toBe(true);
     await page.getByLabel("Keep theirs").check();
     await button("Save these choices").click();
-    const settled = "# This week\n\n- soy milk\n- crispbread\n\nFrom the *corner shop*.\n";
-    await until(async () => (await writer.inputValue()) === settled, "their line");
+    const merged = "# This week\n\n- soy milk\n- crispbread\n\nFrom the *corner shop*.\n";
+    await until(async () => (await writer.inputValue()) === merged, "their line");
     const path = `/v1/spaces/${visit.spaceId}/objects/${visit.documentId}/editor/markdown`;
-    await until(async () => (await server.client.get<{ content: string }>(path)).content === settled, "it to be saved");
+    await until(async () => (await server.client.get<{ content: string }>(path)).content === merged, "it to be saved");
     expect(watched.forgive(/400 \(Bad Request\).*\/editor\/markdown$/)).toBe(1);
   },
 );

@@ -1,4 +1,4 @@
-/** Process rule 11: the pid lock, one per account. */
+/** The pid lock: one server for each account. */
 import { describe, expect } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

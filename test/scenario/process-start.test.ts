@@ -1,4 +1,4 @@
-/** Process rules 1–3, 5, 6 and 13 of the specification: addresses, the LISTENING line, health, refusals. */
+/** How a server starts: addresses, the LISTENING line, health, refusals. */
 import { describe, expect } from "bun:test";
 import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";

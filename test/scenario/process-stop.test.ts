@@ -1,4 +1,4 @@
-/** Process rule 10: stop accepting, drain, tell the streams, exit 0. */
+/** How a server stops: it accepts nothing more, drains, ends the streams and exits with 0. */
 import { describe, expect } from "bun:test";
 import { rule } from "../support/rule.ts";
 import { until } from "../support/server/client.ts";

@@ -138,7 +138,7 @@ async function countOf(device: Device, token: string, messageId: string): Promis
   const opened = await openedBy(device, token);
   return opened.filter((one) => one?.kind === "message" && one.messageId === messageId).length;
 }
-const untilTold = (device: Device, token: string, messageId: string): Promise<void> =>
+const untilNotified = (device: Device, token: string, messageId: string): Promise<void> =>
   until(async () => (await countOf(device, token, messageId)) > 0, `${token} to be told`, 15_000);
 
 /** Until everything that was written here has been told to those it is for: what has not come then does not come. */
@@ -157,8 +157,8 @@ describe("who gets what", () => {
     "[PUSH-3] a member's phone is told of a message, once, and opens it; the author's devices are not told",
     async () => {
       const id = await send(olga, `${CANARY} hello, Gustav`);
-      await untilTold(gustav, "gustav-phone", id);
-      await untilTold(greta, "93e7a", id);
+      await untilNotified(gustav, "gustav-phone", id);
+      await untilNotified(greta, "93e7a", id);
       await untilNothingWaits();
       const opened = (await openedBy(gustav, "gustav-phone")).filter(
         (one) => one?.kind === "message" && one.messageId === id,
@@ -182,7 +182,7 @@ describe("who gets what", () => {
   rule("[PUSH-3] edits, deletions, reactions and interim messages of an agent tell nobody", async () => {
     const path = `/v1/spaces/${space.id}/objects/${chat}/chat/messages`;
     const id = await send(olga, "to be edited");
-    await untilTold(greta, "93e7a", id);
+    await untilNotified(greta, "93e7a", id);
     const before = proxy.count("/v1/messages");
     await client(olga).patch(`${path}/${id}`, { text: `edited for svc://m/${space.id}/${gustav.accountId}` }, 200);
     await client(olga).post(`${path}/${id}/reactions/x`, undefined, 200);
@@ -191,7 +191,7 @@ describe("who gets what", () => {
     // It is for somebody by name, so that it is told at once and takes no other's place.
     const mention = `an answer for svc://m/${space.id}/${greta.accountId}`;
     const done = await send(olga, mention, { agent: { name: "bot", done: true } });
-    await untilTold(greta, "93e7a", done);
+    await untilNotified(greta, "93e7a", done);
     await untilNothingWaits();
     expect(proxy.count("/v1/messages")).toBe(before + 1);
   });
@@ -216,12 +216,12 @@ describe("who gets what", () => {
           for (const [what, write] of addressed) {
             const name = `${mode}/${override}/${what}`;
             const effective = override ?? mode;
-            const isTold = effective === "all" || (effective === "mentions" && what !== "plain");
-            wanted.push(`${name} ${isTold ? 1 : 0}`);
+            const isPushed = effective === "all" || (effective === "mentions" && what !== "plain");
+            wanted.push(`${name} ${isPushed ? 1 : 0}`);
             const id = await write(name);
             // Greta is told of everything: what was for Gustav is on its way by then.
-            await untilTold(greta, "93e7a", id);
-            if (isTold) await untilTold(gustav, "gustav-phone", id).catch(() => undefined);
+            await untilNotified(greta, "93e7a", id);
+            if (isPushed) await untilNotified(gustav, "gustav-phone", id).catch(() => undefined);
             else await node.untilDelivered();
             seen.push(`${name} ${await countOf(gustav, "gustav-phone", id)}`);
           }
@@ -239,7 +239,7 @@ describe("who gets what", () => {
     const before = proxy.count("/v1/messages");
     let last = "";
     for (let index = 0; index < 30; index++) last = await send(olga, `burst ${index}`);
-    await untilTold(gustav, "gustav-phone", last);
+    await untilNotified(gustav, "gustav-phone", last);
     expect(proxy.count("/v1/messages") - before).toBeLessThan(10);
   });
 
@@ -247,7 +247,7 @@ describe("who gets what", () => {
     "[PUSH-3] reading a chat takes the notifications from the account's other devices, and tells nobody else",
     async () => {
       const id = await send(gustav, "read this");
-      await untilTold(tablet, "01a4", id);
+      await untilNotified(tablet, "01a4", id);
       await until(async () => (await messageCount(olga, id)) === 1, "the message to come", 20_000);
       const [phone, others] = [fcm.of("olga-phone").length, fcm.of("gustav-phone").length + apns.of("93e7a").length];
       await client(olga).post(`/v1/spaces/${space.id}/objects/${chat}/chat/read-all`, undefined, 204);
@@ -280,14 +280,14 @@ describe("when the node cannot be reached", () => {
       await until(() => proxy.lost > lostBefore, "an attempt");
       expect(await countOf(gustav, "gustav-phone", id)).toBe(0);
       proxy.restore();
-      await untilTold(gustav, "gustav-phone", id);
+      await untilNotified(gustav, "gustav-phone", id);
       await node.untilDelivered(); // killed before, it would ask the provider again, who collapses the two
       await node.kill();
       const lostNext = proxy.lost;
       const next = await send(olga, "written while the node was dead");
       await until(() => proxy.lost > lostNext, "an attempt");
       await node.start();
-      await untilTold(gustav, "gustav-phone", next);
+      await untilNotified(gustav, "gustav-phone", next);
       await untilNothingWaits();
       expect(await countOf(gustav, "gustav-phone", id)).toBe(1);
       expect(await countOf(gustav, "gustav-phone", next)).toBe(1);
@@ -312,8 +312,8 @@ describe("when the node cannot be reached", () => {
         await untilFollowed(device);
       }
       const id = await send(gustav, "after the loss");
-      await untilTold(greta, "93e7a", id);
-      await untilTold(olga, "olga-phone", id);
+      await untilNotified(greta, "93e7a", id);
+      await untilNotified(olga, "olga-phone", id);
     },
     LONG_MS,
   );
@@ -330,7 +330,7 @@ describe("who is shut out", () => {
       await until(async () => (await keyIdOf(greta)) === (await keyIdOf(olga)), "Greta to have the next key", 30_000);
       await untilFollowed(greta);
       const id = await send(olga, `${CANARY} without Gustav`);
-      await untilTold(greta, "93e7a", id);
+      await untilNotified(greta, "93e7a", id);
       await untilNothingWaits();
       const { payload } = apns.of("93e7a").at(-1)!;
       expect(keysBefore.has(payload.keyId)).toBe(false);
@@ -342,9 +342,9 @@ describe("who is shut out", () => {
       await until(async () => (await keyIdOf(olga)) !== payload.keyId, "the key after that", 20_000);
       await untilFollowed(olga);
       const before = apns.of("93e7a").length;
-      const toldBefore = proxy.count("/v1/messages");
+      const callsBefore = proxy.count("/v1/messages");
       await send(olga, `${CANARY} without Greta`);
-      await until(() => proxy.count("/v1/messages") > toldBefore, "the node to be told", 10_000);
+      await until(() => proxy.count("/v1/messages") > callsBefore, "the node to be told", 10_000);
       await untilNothingWaits();
       expect(apns.of("93e7a")).toHaveLength(before);
     },

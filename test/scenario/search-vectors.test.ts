@@ -2,7 +2,7 @@
 import { describe, expect } from "bun:test";
 import { rmSync } from "node:fs";
 import { type EmbeddingEndpoint, embeddingBy, startEmbeddingEndpoint } from "../support/models/embedding-endpoint.ts";
-import { indexDirectory, search, searchUntil } from "../support/models/search.ts";
+import { indexDirectory, search, searchByMeaning, searchUntil } from "../support/models/search.ts";
 import { rule } from "../support/rule.ts";
 import type { ErrorBody, JsonObject } from "../support/server/client.ts";
 import { createObject, createSpace, createType, named, uniqueName } from "../support/server/fixtures.ts";
@@ -21,7 +21,7 @@ function withEndpoint(endpoint: EmbeddingEndpoint, options: ServerOptions = {}):
     env: {
       ...embeddingBy(endpoint),
       SVC_INDEX_OPENAI_KEY_ENV: "TOLD_KEY",
-      TOLD_KEY: "sk-secret-of-the-test",
+      GIVEN_KEY: "sk-secret-of-the-test",
       ...options.env,
     },
   });
@@ -34,9 +34,6 @@ async function spaceWith(server: RunningServer, names: readonly string[]): Promi
   return { space, ids };
 }
 
-const settled = (server: RunningServer, space: string, body: JsonObject) =>
-  searchUntil(server.client, space, body, (answer) => answer.vectorStatus === "used" && !answer.incomplete);
-
 const NAMES = ["a cat on the sofa", "invoice of March", "fresh bread", "the storm passed"];
 
 describe("search by meaning", () => {
@@ -44,7 +41,7 @@ describe("search by meaning", () => {
     await using endpoint = startEmbeddingEndpoint(MEANINGS);
     await using server = await withEndpoint(endpoint);
     const { space, ids } = await spaceWith(server, NAMES);
-    const { hits, mode } = await settled(server, space, { query: "feline" });
+    const { hits, mode } = await searchByMeaning(server.client, space, { query: "feline" });
     expect(mode).toBe("hybrid");
     expect(hits[0]).toMatchObject({ objectId: ids[0], foundBy: ["vector"], highlights: [] });
     const both = await search(server.client, space, { query: "bread" });
@@ -92,7 +89,7 @@ describe("search by meaning", () => {
       }
       const one = [{ id: "only", fields: { body: "a storm, and a cat" } }];
       await client.post(`/v1/spaces/${space}/upsert`, { objectId: id, dataset: rare, records: one }, 200);
-      await settled(server, space, { query: "kitten" });
+      await searchByMeaning(server.client, space, { query: "kitten" });
       const find = async (body: JsonObject) =>
         (await search(client, space, { mode: "vector", limit: 3, ...body })).hits;
       expect((await find({ query: "kitten", scopes: ["rare"] })).map((hit) => hit.recordId)).toEqual(["only"]);
@@ -116,7 +113,7 @@ describe("search by meaning", () => {
       await using endpoint = startEmbeddingEndpoint(MEANINGS);
       await using server = await withEndpoint(endpoint);
       const { space, ids } = await spaceWith(server, NAMES);
-      await settled(server, space, { query: "feline" });
+      await searchByMeaning(server.client, space, { query: "feline" });
       const query = `feline ${"word ".repeat(1_900)}`;
       expect((await search(server.client, space, { query })).hits[0]?.objectId).toBe(ids[0]!);
       expect(endpoint.texts.at(-1)).toBe(query.slice(0, 1_000));
@@ -127,7 +124,7 @@ describe("search by meaning", () => {
     await using endpoint = startEmbeddingEndpoint(MEANINGS);
     await using server = await withEndpoint(endpoint);
     const { space, ids } = await spaceWith(server, NAMES);
-    await settled(server, space, { query: "feline" });
+    await searchByMeaning(server.client, space, { query: "feline" });
     const first = async (query: string) =>
       (await search(server.client, space, { query, mode: "vector", limit: 1 })).hits[0];
     expect((await first("feline"))?.objectId).toBe(ids[0]!);
@@ -136,7 +133,7 @@ describe("search by meaning", () => {
     const body = { patch: { name: "a tempest of a meeting" } };
     await server.client.request("POST", `/v1/spaces/${space}/properties/${ids[2]}/set/svc`, { body });
     expect((await first("loaf"))?.data).not.toBe("fresh bread");
-    await settled(server, space, { query: "storm" });
+    await searchByMeaning(server.client, space, { query: "storm" });
     const { hits } = await search(server.client, space, { query: "storm", mode: "vector", limit: 2 });
     expect(hits.map((hit) => hit.objectId).sort()).toEqual([ids[2]!, ids[3]!].sort());
   });
@@ -148,12 +145,12 @@ describe("search by meaning", () => {
       const first = await withEndpoint(endpoint);
       const { dataDir } = first;
       const { space, ids } = await spaceWith(first, NAMES);
-      await settled(first, space, { query: "feline bread" });
+      await searchByMeaning(first.client, space, { query: "feline bread" });
       await first.client.post(`/v1/spaces/${space}/objects`, named(NAMES[0]!), 201);
       await first.client.request("POST", `/v1/spaces/${space}/properties/${ids[1]}/set/svc`, {
         body: { patch: { icon: "x" } },
       });
-      const before = (await settled(first, space, { query: "feline bread" })).hits;
+      const before = (await searchByMeaning(first.client, space, { query: "feline bread" })).hits;
       expect(before).toHaveLength(5);
       const passages = endpoint.texts.filter((text) => NAMES.includes(text));
       expect(passages.sort()).toEqual([...NAMES].sort());
@@ -161,20 +158,20 @@ describe("search by meaning", () => {
 
       endpoint.texts.length = 0;
       const again = await withEndpoint(endpoint, { dataDir });
-      await settled(again, space, { query: "feline bread" });
+      await searchByMeaning(again.client, space, { query: "feline bread" });
       expect(endpoint.texts.filter((text) => NAMES.includes(text))).toEqual([]);
       await again.stop();
 
       rmSync(indexDirectory(dataDir), { recursive: true });
       const rebuilt = await withEndpoint(endpoint, { dataDir });
-      const after = (await settled(rebuilt, space, { query: "feline bread" })).hits;
+      const after = (await searchByMeaning(rebuilt.client, space, { query: "feline bread" })).hits;
       expect(after).toEqual(before);
       await rebuilt.stop();
 
       // Another model: its vectors are others, so every text is embedded by it.
       endpoint.texts.length = 0;
       const other = await withEndpoint(endpoint, { dataDir, env: { SVC_INDEX_OPENAI_MODEL: "another" } });
-      await settled(other, space, { query: "feline bread" });
+      await searchByMeaning(other.client, space, { query: "feline bread" });
       expect(new Set(endpoint.texts.filter((text) => NAMES.includes(text)))).toEqual(new Set(NAMES));
       await other.stop();
       rmSync(dataDir, { recursive: true, force: true });
@@ -190,7 +187,7 @@ describe("an embedder that is away", () => {
       await using endpoint = startEmbeddingEndpoint(MEANINGS);
       await using server = await withEndpoint(endpoint);
       const { space, ids } = await spaceWith(server, NAMES);
-      await settled(server, space, { query: "feline" });
+      await searchByMeaning(server.client, space, { query: "feline" });
       for (const fault of ["500", "401", "garbage"] as const) {
         endpoint.fault = fault;
         const { hits, mode, vectorStatus } = await search(server.client, space, { query: `bread ${fault}` });

@@ -2,9 +2,9 @@
 import { describe, expect } from "bun:test";
 import { rule } from "../support/rule.ts";
 import { type SpaceInfo, until } from "../support/server/client.ts";
-import { createSpace } from "../support/server/fixtures.ts";
+import { ABSENT, createSpace } from "../support/server/fixtures.ts";
 import { runScenarios } from "../support/server/scenario.ts";
-import { ABSENT, type Invite, type Member, useSharingServer } from "../support/server/sharing-server.ts";
+import { type Invite, type Member, useSharingServer } from "../support/server/sharing-server.ts";
 
 const here = useSharingServer();
 const { shared, context } = here;

@@ -49,18 +49,18 @@ describe("carrying", () => {
     const { paths } = await shared.client.get<{ paths: Record<string, Record<string, JsonObject>> }>(
       "/v1/openapi.json",
     );
-    const carried = Object.values(windows);
+    const subscriptions = Object.values(windows);
     for (const [template, methods] of Object.entries(paths)) {
       const path = template.replace("{spaceId}", spaceId).replace("{objectId}", items.objectId);
       for (const [method, operation] of Object.entries(methods)) {
         if (!JSON.stringify(operation).includes("text/event-stream") || path === "/v1/streams") continue;
-        if (carried.some((one) => one.path === path)) continue;
-        const asked = { id: `${method} ${carried.length}`, method: method.toUpperCase(), path };
-        carried.push(method === "post" ? { ...asked, body: {} } : asked);
+        if (subscriptions.some((one) => one.path === path)) continue;
+        const asked = { id: `${method} ${subscriptions.length}`, method: method.toUpperCase(), path };
+        subscriptions.push(method === "post" ? { ...asked, body: {} } : asked);
       }
     }
-    await using stream = await open(...carried);
-    for (const { id } of carried) expect([id, await stream.expect(id, "ready")]).toEqual([id, {}]);
+    await using stream = await open(...subscriptions);
+    for (const { id } of subscriptions) expect([id, await stream.expect(id, "ready")]).toEqual([id, {}]);
     const snapshot = (await stream.expect("records", "snapshot")) as unknown as Page;
     expect(snapshot.records).toEqual((await items.query()).records);
     for (const id of ["objects", "spaces", "devices"]) await stream.expect(id, "snapshot");
@@ -169,7 +169,7 @@ describe("adding and dropping", () => {
         await stream.expect("comes", "snapshot");
         await stream.expect("comes", "changes");
         await stream.change({ drop: ["comes"] });
-        await stream.settle();
+        await stream.untilQuiet();
         stream.forget("comes");
         await stream.expect("stays", round === 0 ? "snapshot" : "changes");
         await stream.expect("stays", "changes");

@@ -132,8 +132,8 @@ describe("changes", () => {
     await items.modify([setFields("high", { n: 100 })]);
     await items.modify([{ id: "absent", ops: [{ type: "$set", path: "n", value: 1 }] }]);
     await items.modify([setFields("r0", { n: 1 })]);
-    const told = (await stream.changes()).map(({ updated, added, removed }) => [idsOf(updated), added, removed]);
-    expect(told).toEqual([[["r0"], undefined, undefined]]);
+    const summaries = (await stream.changes()).map(({ updated, added, removed }) => [idsOf(updated), added, removed]);
+    expect(summaries).toEqual([[["r0"], undefined, undefined]]);
   });
 
   rule(
@@ -255,7 +255,7 @@ describe("closing", () => {
       limit: 10,
     });
     await stream.snapshot();
-    await items.deleteRecords(Array.from({ length: 10 }, (_, i) => `r${i}`)); // all of the window, all refilled
+    await items.deleteRecords(Array.from({ length: 10 }, (_, i) => `r${i}`)); // the whole window goes, and is refilled
     const entries = await gather(stream, (list) => list.flatMap((entry) => idsOf(entry.added)).length >= 10);
     expect(entries.flatMap((entry) => idsOf(entry.added)).sort()).toEqual(
       Array.from({ length: 10 }, (_, i) => `r${i + 10}`),

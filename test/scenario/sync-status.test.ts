@@ -3,14 +3,13 @@ import { describe, expect } from "bun:test";
 import type { JsonObject } from "../support/hostile/wire-types.ts";
 import { describeWithNats, startNats } from "../support/network/nats.ts";
 import { rule, useServer } from "../support/rule.ts";
-import { createObject, createSpace } from "../support/server/fixtures.ts";
+import { ABSENT, createObject, createSpace } from "../support/server/fixtures.ts";
 import { startServer } from "../support/server/server.ts";
 import type { SseStream } from "../support/server/sse-stream.ts";
 
 /** More than a slow reader's mailbox holds. */
 const MANY = 24;
 const ALL = "/v1/sync-status/subscribe";
-const NOWHERE = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
 
 /** The next status frame that holds; fails when the stream ends or nothing comes for long. */
 async function untilFrame(stream: SseStream, holds: (status: JsonObject) => boolean): Promise<JsonObject> {
@@ -60,10 +59,10 @@ describe("sync status of a server that is alone", () => {
     await client.del(`/v1/spaces/${space.id}/objects/${object.id}`);
     expect(await stream.expect("status")).toEqual({ objectId: object.id, state: "unknown", lastSyncAt: null });
 
-    await using unknown = await client.stream("GET", `${path}/${NOWHERE}/subscribe`);
+    await using unknown = await client.stream("GET", `${path}/${ABSENT}/subscribe`);
     await unknown.expect("ready");
-    expect(await unknown.expect("status")).toMatchObject({ objectId: NOWHERE, state: "unknown" });
-    expect(await client.get<unknown>(`${path}/${NOWHERE}`)).toMatchObject({ state: "unknown", lastSyncAt: null });
+    expect(await unknown.expect("status")).toMatchObject({ objectId: ABSENT, state: "unknown" });
+    expect(await client.get<unknown>(`${path}/${ABSENT}`)).toMatchObject({ state: "unknown", lastSyncAt: null });
   });
 
   rule("[SYNC-18] debug tells of an object how far it is, and of a space nobody before a round", async () => {
@@ -91,7 +90,7 @@ describe("sync status of a server that is alone", () => {
     expect(after).toMatchObject({ pending: 3, treeLen: 3, headsCount: 1 });
     expect(String(after["latestVersionId"]) > String(before["latestVersionId"])).toBe(true);
     expect(Number(after["maxAddSeq"])).toBeGreaterThan(Number(before["maxAddSeq"]));
-    await client.fails("GET", `${path}/objects/${NOWHERE}`, undefined, 404, "object.not_found");
+    await client.fails("GET", `${path}/objects/${ABSENT}`, undefined, 404, "object.not_found");
   });
 
   rule("[API-11] [API-19] faults: the space resolution errors, id faults, and what is not offered", async () => {
@@ -105,13 +104,13 @@ describe("sync status of a server that is alone", () => {
     await client.post("/v1/spaces/one-to-one/register-incoming", { peerIdentity: identity }, 204);
     const [pending] = await client.get<{ id: string }[]>("/v1/spaces?status=one_to_one_pending");
     const faults = [
-      [NOWHERE, 404, "space.not_found"],
+      [ABSENT, 404, "space.not_found"],
       [gone, 409, "space.deleted"],
       [pending!.id, 409, "space.not_accepted"],
     ] as const;
     for (const [id, status, code] of faults) {
       const base = `/v1/spaces/${id}`;
-      for (const path of ["sync-status", `sync-status/objects/${NOWHERE}`, `sync-status/objects/${NOWHERE}/subscribe`])
+      for (const path of ["sync-status", `sync-status/objects/${ABSENT}`, `sync-status/objects/${ABSENT}/subscribe`])
         await client.fails("GET", `${base}/${path}`, undefined, status, code);
       await client.fails("POST", `${base}/sync`, {}, status, code);
     }
@@ -126,7 +125,7 @@ describe("sync status of a server that is alone", () => {
     async () => {
       await using bare = await startServer({ account: false });
       await bare.client.fails("GET", ALL, undefined, 401, "auth.required");
-      await bare.client.fails("GET", `/v1/spaces/${NOWHERE}/sync-status`, undefined, 401, "auth.required");
+      await bare.client.fails("GET", `/v1/spaces/${ABSENT}/sync-status`, undefined, 401, "auth.required");
 
       await using server = await startServer();
       const space = await createSpace(server.client);

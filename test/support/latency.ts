@@ -19,3 +19,10 @@ export async function measureReads(client: Client, path: string, forMs: number):
   const at = (share: number): number => times[Math.min(times.length - 1, Math.floor(times.length * share))] as number;
   return { p50Ms: at(0.5), p99Ms: at(0.99), count: times.length };
 }
+
+/** How long it takes, in whole milliseconds. */
+export async function timed(run: () => Promise<unknown>): Promise<number> {
+  const startedMs = performance.now();
+  await run();
+  return Math.round(performance.now() - startedMs);
+}

@@ -57,8 +57,8 @@ describeWithNats("joining again", () => {
       for (let space = 0; space < SPACES; space++) pairs.push([devices.use(await start()), devices.use(await start())]);
       const slow = await Promise.all(pairs.map(([owner, joiner]) => joinAgainAndAgain(owner, joiner, TIMES_IN_EACH)));
       expect(slow.flat()).toEqual([]);
-      const told = pairs.flat().flatMap(warnings);
-      expect(told.filter((line) => /network:|sync:|join/.test(line))).toEqual([]);
+      const logged = pairs.flat().flatMap(warnings);
+      expect(logged.filter((line) => /network:|sync:|join/.test(line))).toEqual([]);
     },
     LONG_MS,
   );

@@ -72,7 +72,7 @@ test("[PAGE-2] a save keeps what others wrote elsewhere, and writes nothing else
 });
 
 test("[PAGE-2] only lines that both changed are decided on; what others wrote elsewhere stays either way", async () => {
-  const settled = { mine: "ONE\n\nmine\n\n3", theirs: "ONE\n\ntheirs\n\n3", both: "ONE\n\ntheirs\nmine\n\n3" };
+  const resolved = { mine: "ONE\n\nmine\n\n3", theirs: "ONE\n\ntheirs\n\n3", both: "ONE\n\ntheirs\nmine\n\n3" };
   for (const choice of ["mine", "theirs", "both"] as const) {
     const document = fakeDocument("one\n\ntwo\n\nthree");
     const draft = draftOf(document);
@@ -82,8 +82,8 @@ test("[PAGE-2] only lines that both changed are decided on; what others wrote el
     await draft.save();
     expect(draft.conflicts.value).toEqual([{ mine: "mine", theirs: "theirs" }]);
     expect([draft.dirty.value, document.content]).toEqual([true, "ONE\n\ntheirs\n\nthree"]);
-    await draft.settle([choice]);
-    expect([draft.text.value, document.content]).toEqual([settled[choice], settled[choice]]);
+    await draft.resolve([choice]);
+    expect([draft.text.value, document.content]).toEqual([resolved[choice], resolved[choice]]);
     expect([draft.conflicts.value, draft.dirty.value, document.replaced]).toEqual([[], false, 0]);
     // The draft was saved before it was given up.
     expect(document.history.some((content) => content.includes("mine"))).toBe(true);
@@ -169,7 +169,7 @@ async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await Bun.sleep(0);
 }
 
-test("[PAGE-2] readings that overtake each other while a save is under way settle on the newest", async () => {
+test("[PAGE-2] readings that overtake each other while a save is under way end at the newest", async () => {
   const document = fakeDocument("one\ntwo\nthree");
   const draft = draftOf({
     ...document,
@@ -186,12 +186,12 @@ test("[PAGE-2] readings that overtake each other while a save is under way settl
   draft.write("one\nmine\nthree");
   document.content = "one\ntheirs\nthree";
   await draft.save();
-  const settling = draft.settle(["theirs"]);
+  const resolving = draft.resolve(["theirs"]);
   for (let n = 0; n < 20; n++) {
     void draft.reload();
     await turns(3);
   }
-  await settling;
+  await resolving;
   await draft.reload();
   expect([document.content, draft.text.value, draft.dirty.value]).toEqual([
     "one\ntheirs\nthree",

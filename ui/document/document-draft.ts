@@ -35,7 +35,7 @@ export interface DocumentDraft {
    * Saves with each conflict decided. A version that is given up stays in the history: theirs is there already, and mine
    * is saved first.
    */
-  settle(choices: readonly Choice[]): Promise<void>;
+  resolve(choices: readonly Choice[]): Promise<void>;
   /** Replaces the draft by the document. */
   discard(): void;
   /** Called when the view is left: stores what is unsaved. */
@@ -167,7 +167,7 @@ export function createDocumentDraft(port: DocumentPort, store: DraftStore): Docu
     return true;
   }
 
-  async function settle(choices: readonly Choice[]): Promise<void> {
+  async function resolve(choices: readonly Choice[]): Promise<void> {
     const merge = mergeLines(base, text.peek() ?? latest, latest);
     const [mine, wanted] = [merge.resolve([]), merge.resolve(choices)];
     const givesUpMine = merge.conflicts.some((one, index) => choices[index] === "theirs" && one.mine !== "");
@@ -190,7 +190,7 @@ export function createDocumentDraft(port: DocumentPort, store: DraftStore): Docu
     write: update,
     reload,
     save,
-    settle,
+    resolve,
     discard: () => takeOver(latest),
     leave: store.flush,
   };

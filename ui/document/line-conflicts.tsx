@@ -32,7 +32,7 @@ function Settlement({ conflicts, draft, saving }: SettlementProps) {
       aria-label="Lines that both changed"
       onSubmit={(event) => {
         event.preventDefault();
-        saving.run(() => draft.settle(chosen));
+        saving.run(() => draft.resolve(chosen));
       }}
     >
       <p role="alert">

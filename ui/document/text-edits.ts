@@ -16,7 +16,7 @@ export function textEdits(before: string, after: string): TextEdit[] | undefined
   let hunks = differingRuns(oldLines, newLines);
   for (let count = -1; count !== hunks.length; ) {
     count = hunks.length;
-    hunks = mergeTouching(hunks.map((hunk) => grow(hunk, oldLines, before)));
+    hunks = mergeAdjacent(hunks.map((hunk) => grow(hunk, oldLines, before)));
   }
   let shift = 0;
   const edits = hunks.map(({ from, to, added }) => {
@@ -43,7 +43,7 @@ function grow({ from, to, added }: Hunk, oldLines: readonly string[], before: st
 }
 
 /** Joins overlapping hunks, and also neighbours, because they would share the line break between them. */
-function mergeTouching(hunks: readonly Hunk[]): Hunk[] {
+function mergeAdjacent(hunks: readonly Hunk[]): Hunk[] {
   const merged: Hunk[] = [];
   for (const hunk of hunks) {
     const last = merged.at(-1);

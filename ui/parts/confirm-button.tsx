@@ -17,7 +17,7 @@ export function ConfirmButton({ label, question, disabled = false, onConfirm }: 
   const asked = useSignal(false);
   const readable = useSignal(false);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const settle = () => {
+  const reset = () => {
     clearTimeout(timer.current);
     asked.value = readable.value = false;
   };
@@ -39,10 +39,10 @@ export function ConfirmButton({ label, question, disabled = false, onConfirm }: 
       class={asked.value ? "danger" : "plain"}
       disabled={disabled}
       aria-disabled={asked.value && !readable.value}
-      onBlur={settle}
+      onBlur={reset}
       onClick={() => {
         if (!readable.peek()) return ask();
-        settle();
+        reset();
         onConfirm();
       }}
     >

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Json, JsonObject } from "../../src/protocol/json.ts";
+import { loopTurns } from "../../test/support/loop-turns.ts";
 import { createStreamHub } from "./stream-hub.ts";
 import type { AskedById, HubMessage } from "./stream-messages.ts";
 
@@ -72,7 +73,7 @@ function setUp() {
   /** Lets time pass in small steps, so that timers run at about their own time. */
   async function pass(ms: number): Promise<void> {
     for (const endMs = nowMs + ms; ; ) {
-      await settle();
+      await loopTurns(10);
       const due = [...timers].filter(({ atMs }) => atMs <= endMs).toSorted((a, b) => a.atMs - b.atMs)[0];
       nowMs = due ? Math.max(nowMs, due.atMs) : endMs;
       if (!due) return;
@@ -80,9 +81,6 @@ function setUp() {
       due.run();
     }
   }
-  const settle = async () => {
-    for (let n = 0; n < 10; n++) await Bun.sleep(0);
-  };
   function tab(name: string) {
     const heard: HubMessage[] = [];
     let wanted: AskedById[] = [];
@@ -92,15 +90,15 @@ function setUp() {
       async want(...paths: string[]) {
         wanted = paths.map((path) => ({ id: path, asked: { method: "GET", path } }));
         send({ kind: "announce", tab: name, wanted });
-        await settle();
+        await loopTurns(10);
       },
       wake: () => send({ kind: "wake", tab: name }),
       die: async () => {
         gone.get(name)?.();
-        await settle();
+        await loopTurns(10);
       },
       /** What the tab received since, as `id event` or `down`. */
-      told: () =>
+      takeHeard: () =>
         heard
           .splice(0)
           .map((said) =>
@@ -111,7 +109,6 @@ function setUp() {
   return {
     tab,
     pass,
-    settle,
     opened,
     attempts: () => attempts,
     refuse(make: typeof answer): void {
@@ -126,7 +123,7 @@ function setUp() {
     /** Opens the stream as the server does. */
     ready: async () => {
       opened.at(-1)!.send("ready", { streamId: `S${opened.length}` });
-      await settle();
+      await loopTurns(10);
     },
   };
 }
@@ -134,7 +131,7 @@ function setUp() {
 const frame = (id: string, event: string, data: Json = {}) => ({ id, event, data });
 
 test("[PAGE-3] tabs share one connection; frames go to who asked, adds and drops are told while it is open", async () => {
-  const { tab, opened, ready, settle } = setUp();
+  const { tab, opened, ready } = setUp();
   const [one, two] = [tab("one"), tab("two")];
   await one.want("/a");
   expect(opened[0]!.subscriptions.map(({ path }) => path)).toEqual(["/a"]);
@@ -145,14 +142,14 @@ test("[PAGE-3] tabs share one connection; frames go to who asked, adds and drops
   const [a1, a2] = [opened[0]!.subscriptions[0]!.id, opened[0]!.changes[0]!.add[0]!.id];
   opened[0]!.send("frame", frame(a1, "ready"));
   opened[0]!.send("frame", frame(a2, "snapshot"));
-  await settle();
-  expect([one.told(), two.told()]).toEqual([["/a ready"], ["/a snapshot"]]);
+  await loopTurns(10);
+  expect([one.takeHeard(), two.takeHeard()]).toEqual([["/a ready"], ["/a snapshot"]]);
   await one.want();
   await two.want("/b", "/c");
   expect(opened[0]!.changes.slice(1).flatMap(({ drop }) => drop)).toEqual([a1, a2]);
   opened[0]!.send("frame", frame(a1, "changes"));
-  await settle();
-  expect([one.told(), two.told(), opened.length]).toEqual([[], [], 1]);
+  await loopTurns(10);
+  expect([one.takeHeard(), two.takeHeard(), opened.length]).toEqual([[], [], 1]);
 });
 
 test("[PAGE-3] what a tab wanted is dropped when it dies, and the connection left when nobody wants anything", async () => {
@@ -172,7 +169,7 @@ test("[PAGE-3] what a tab wanted is dropped when it dies, and the connection lef
 });
 
 test("[PAGE-3] one attempt a browser, rarer and rarer up to 30 s; a tab that wakes tries at once", async () => {
-  const { tab, opened, attempts, setDown, pass, ready, settle } = setUp();
+  const { tab, opened, attempts, setDown, pass, ready } = setUp();
   const [one, two] = [tab("one"), tab("two")];
   setDown(true);
   await one.want("/a");
@@ -186,25 +183,25 @@ test("[PAGE-3] one attempt a browser, rarer and rarer up to 30 s; a tab that wak
   setDown(false);
   const before = attempts();
   one.wake();
-  await settle();
+  await loopTurns(10);
   expect([attempts() - before, opened.length]).toEqual([1, 1]);
   expect(opened[0]!.subscriptions.map(({ path }) => path)).toEqual(["/a", "/b"]);
   await ready();
-  one.told();
+  one.takeHeard();
   opened[0]!.end();
   await pass(1_500);
-  expect([opened.length, one.told()]).toEqual([2, ["down all"]]);
+  expect([opened.length, one.takeHeard()]).toEqual([2, ["down all"]]);
 });
 
 test("[PAGE-3] 60 s without a byte and a sleep open it anew; comments are bytes", async () => {
-  const { tab, opened, pass, ready, sleep, settle } = setUp();
+  const { tab, opened, pass, ready, sleep } = setUp();
   const one = tab("one");
   await one.want("/a");
   await ready();
   for (let n = 0; n < 4; n++) {
     await pass(25_000);
     opened[0]!.send("frame", frame("nobody", "x"));
-    await settle();
+    await loopTurns(10);
   }
   expect(opened.length).toBe(1);
   await pass(70_000);
@@ -216,7 +213,7 @@ test("[PAGE-3] 60 s without a byte and a sleep open it anew; comments are bytes"
 });
 
 test("[PAGE-3] what the server ends is asked for again, what it refuses is not; others go on", async () => {
-  const { tab, opened, ready, pass, settle } = setUp();
+  const { tab, opened, ready, pass } = setUp();
   const one = tab("one");
   await one.want("/over", "/gone", "/busy", "/fine");
   await ready();
@@ -224,8 +221,8 @@ test("[PAGE-3] what the server ends is asked for again, what it refuses is not; 
   opened[0]!.send("frame", frame(over!, "closed", { reason: "overflow" }));
   opened[0]!.send("frame", frame(gone!, "error", { error: { code: "object.not_found", message: "no" } }));
   opened[0]!.send("frame", frame(busy!, "error", { error: { code: "server.unavailable", message: "later" } }));
-  await settle();
-  expect(one.told()).toEqual(["down /over", "refused /gone", "down /busy"]);
+  await loopTurns(10);
+  expect(one.takeHeard()).toEqual(["down /over", "refused /gone", "down /busy"]);
   await pass(1_100);
   expect(opened[0]!.changes.flatMap(({ add }) => add.map(({ path }) => path))).toEqual(["/over", "/busy"]);
   expect(opened.length).toBe(1);
@@ -244,7 +241,7 @@ test("[PAGE-3] a subscription that the server does not know is refused alone, in
   await one.want("/a", "/bad1");
   await ready();
   await one.want("/a", "/bad1", "/bad2", "/b");
-  expect(one.told()).toEqual(["refused /bad1", "down all", "refused /bad2"]);
+  expect(one.takeHeard()).toEqual(["refused /bad1", "down all", "refused /bad2"]);
   expect(opened[0]!.changes.flatMap(({ add }) => add.map(({ path }) => path))).toEqual(["/b"]);
 });
 

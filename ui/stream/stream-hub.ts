@@ -26,7 +26,7 @@ export interface StreamHub {
 }
 
 /** Most subscriptions that a stream carries. */
-const CARRIED_MAX = 256;
+const SUBSCRIPTIONS_MAX = 256;
 /** When a user looks at the page again, a silence this long ends the connection, not only a full one. */
 const SHORT_SILENCE_MS = 30_000;
 const BACKOFF_MAX_MS = 30_000;
@@ -258,7 +258,7 @@ export function createStreamHub(deps: HubDeps): StreamHub {
     const taken: Wanted[] = [];
     const nowMs = deps.nowMs();
     for (const wanted of allWanted()) {
-      if (wantedByWire.size >= CARRIED_MAX) break;
+      if (wantedByWire.size >= SUBSCRIPTIONS_MAX) break;
       if (wanted.wire !== undefined || wanted.notBeforeMs > nowMs) continue;
       wanted.wire = String(++wires);
       wantedByWire.set(wanted.wire, wanted);

@@ -26,22 +26,22 @@ export function followTogether(
   const channel = new BroadcastChannel(name);
   let holds = false;
   let visible: AbortController | undefined;
-  const tell = (message: Message) => channel.postMessage(message);
+  const post = (message: Message) => channel.postMessage(message);
   channel.onmessage = ({ data }: MessageEvent<Message>) => {
     if (data.kind === "frame") take(data.frame);
     else if (data.kind === "lost") lost(data.reason);
-    else if (holds) for (const frame of soFar()) tell({ kind: "frame", frame });
+    else if (holds) for (const frame of soFar()) post({ kind: "frame", frame });
   };
 
   async function hold(signal: AbortSignal): Promise<void> {
     holds = true;
     const taken = (frame: Frame) => {
       take(frame);
-      tell({ kind: "frame", frame });
+      post({ kind: "frame", frame });
     };
     const broken = (reason: string) => {
       lost(reason);
-      tell({ kind: "lost", reason });
+      post({ kind: "lost", reason });
     };
     await follow(server, subscriptions, taken, broken, signal);
     holds = false;
@@ -52,7 +52,7 @@ export function followTogether(
     else if (!visible || visible.signal.aborted) {
       visible = new AbortController();
       const { signal } = visible;
-      tell({ kind: "ask" });
+      post({ kind: "ask" });
       navigator.locks
         .request(name, { signal }, () => hold(signal))
         .catch((error: unknown) => {

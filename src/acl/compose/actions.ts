@@ -12,8 +12,8 @@ import {
   canWrite,
   type GrantablePermission,
   type InvitablePermission,
+  mayChangeMember,
   mayGrant,
-  mayTouch,
   type Permission,
 } from "../record/permission.ts";
 import { joinProofBytes } from "../record/record.ts";
@@ -112,7 +112,7 @@ export function changePermissions(
   return changes.flatMap(({ identity, permission }, index): AclOp[] => {
     const { account } = memberOf(context, identity, `changes[${index}].identity`, "active");
     const before = permissionOf(context.state, account);
-    requireTouch(context, before);
+    requireMayChange(context, before);
     requireGrant(context, permission);
     if (before === permission) return [];
     const cutOffs = canWrite(before) && !canWrite(permission) ? { cutOffs: context.cutOffs(account) } : {};
@@ -154,7 +154,7 @@ export function removeAccounts(context: AclContext, identities: readonly string[
     const { account, status } = memberOf(context, identity, `identities[${index}]`, "active", "removing");
     const before = permissionOf(context.state, account);
     if (equalBytes(account, context.account.signer.publicKey)) throw forbidden(context, refusal("act.removes_itself"));
-    if (status === "active") requireTouch(context, before);
+    if (status === "active") requireMayChange(context, before);
     return { op: "accountRemove", account, cutOffs: context.cutOffs(account) };
   });
 }
@@ -264,8 +264,8 @@ function requireGrant(context: AclContext, permission: GrantablePermission): voi
 }
 
 /** Throws unless the account may change or remove a member who has this permission. */
-function requireTouch(context: AclContext, permission: Permission): void {
-  if (mayTouch(roleIn(context), permission)) return;
+function requireMayChange(context: AclContext, permission: Permission): void {
+  if (mayChangeMember(roleIn(context), permission)) return;
   if (permission === "owner") throw forbidden(context, refusal("act.owner_stays"));
   if (permission === "guest") throw forbidden(context, refusal("act.guests_stay"));
   throw forbidden(context, refusal("act.owner_changes_admins"));

@@ -3,9 +3,17 @@ import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { countDatabaseWork } from "../../../test/support/database-work.ts";
 import { boundsOf } from "../../../test/support/hostile/attack-bounds.ts";
+import { loopTurns } from "../../../test/support/loop-turns.ts";
 import { scratchDir } from "../../../test/support/scratch.ts";
 import { add, createDevices, type Device, type Devices } from "../../../test/support/worlds/acl-devices.ts";
-import { type AclWorld, createAccount, createAclWorld, stateText } from "../../../test/support/worlds/acl-world.ts";
+import {
+  type AclWorld,
+  aclLogOf,
+  createAccount,
+  createAclWorld,
+  fillLog,
+  stateText,
+} from "../../../test/support/worlds/acl-world.ts";
 import { addAccounts, removeAccounts } from "../compose/actions.ts";
 import { encodeAclRecord } from "../record/record.ts";
 
@@ -17,23 +25,13 @@ async function withOwner(run: (devices: Devices, one: Device, world: AclWorld, d
   await run(devices, devices.open("one", devices.owner), createAclWorld(devices), dir.path);
 }
 
-/** The owner publishes a profile that many times. */
-function speak(world: AclWorld, times: number): void {
-  const { keyId } = world.state.epochs[0]!.epoch;
-  for (let i = 0; i < times; i++) {
-    const metadata = { keyId, box: new Uint8Array(40).fill(i) };
-    expect(world.forge(world.owner.signer, [{ op: "profile", metadata }])).toBeUndefined();
-  }
-}
-
-const chainOf = (world: AclWorld): Uint8Array[] => world.records.map(({ bytes }) => bytes);
 const storedRows = ({ space }: Device): number =>
   space.store.db.query<{ n: number }, []>("SELECT count(*) AS n FROM acl_records").get()!.n;
 const stands = ({ space }: Device): number => space.store.aclRecords().length;
 
 /** Resolves once some of the incoming records are stored while none is part of the log. */
 async function untilAhead(device: Device): Promise<void> {
-  while (storedRows(device) < 300) await new Promise((turn) => setImmediate(turn));
+  while (storedRows(device) < 300) await loopTurns();
   expect(stands(device)).toBe(1);
 }
 
@@ -42,10 +40,10 @@ describe("a long log", () => {
     test(`[ACL-9] is taken (${way}) in turns of bounded work, and is seen as a whole or not at all`, async () => {
       using work = countDatabaseWork();
       await withOwner(async (_devices, one, world) => {
-        speak(world, RECORDS);
+        fillLog(world, RECORDS);
         const seen = new Set<number>();
-        const told: number[] = [];
-        one.space.events.on("aclChanged", () => void told.push(one.space.acl.records().length));
+        const lengths: number[] = [];
+        one.space.events.on("aclChanged", () => void lengths.push(one.space.acl.records().length));
         let isOver = false;
         const watch = (): void => {
           seen.add(one.space.acl.records().length);
@@ -53,26 +51,26 @@ describe("a long log", () => {
         };
         watch();
         work.restart();
-        await one.space.aclService[way](chainOf(world));
+        await one.space.aclService[way](aclLogOf(world));
         const { most, all } = work.read();
         isOver = true;
         expect(most).toBeLessThan(boundsOf("a member with the right to write").turnWork);
         expect(all).toBeLessThan(3 * RECORDS);
-        expect(told).toEqual([RECORDS + 1]);
+        expect(lengths).toEqual([RECORDS + 1]);
         expect([...seen].filter((length) => length !== 1 && length !== RECORDS + 1)).toEqual([]);
         expect(seen.has(1)).toBe(true);
         expect(stateText(one.space.acl.state)).toBe(stateText(world.state));
         await one.reopen();
         expect(stateText(one.space.acl.state)).toBe(stateText(world.state));
         expect(one.space.acl.isSnapshotDue()).toBe(false);
-        expect(one.chain()).toEqual(chainOf(world));
+        expect(one.aclLog()).toEqual(aclLogOf(world));
       });
     });
 
   test("[ACL-9] of which a crash left a part behind the end is as if none of it had come, and comes again", () =>
     withOwner(async (devices, one, world, dir) => {
-      speak(world, RECORDS);
-      const taking = one.space.aclService.take(chainOf(world));
+      fillLog(world, RECORDS);
+      const taking = one.space.aclService.take(aclLogOf(world));
       await untilAhead(one);
       one.space.store.db.query("VACUUM INTO ?").run(join(dir, "crashed"));
       expect((await taking).kind).toBe("extended");
@@ -80,13 +78,13 @@ describe("a long log", () => {
         const late = devices.open(name, devices.owner);
         await late.reopen(() => copyFileSync(join(dir, "crashed"), join(dir, `${name}.db`)));
         expect(storedRows(late)).toBeGreaterThan(stands(late));
-        expect([stands(late), late.chain().length]).toEqual([1, 1]);
+        expect([stands(late), late.aclLog().length]).toEqual([1, 1]);
         expect(late.space.store.sync.recordsKeptNowhereElse()).toBe(1);
         if (name === "acts") {
           await add(late, createAccount());
-          expect([storedRows(late), late.chain().length]).toEqual([2, 2]);
+          expect([storedRows(late), late.aclLog().length]).toEqual([2, 2]);
         } else {
-          expect((await late.space.aclService.take(chainOf(world))).kind).toBe("extended");
+          expect((await late.space.aclService.take(aclLogOf(world))).kind).toBe("extended");
           expect(stateText(late.space.acl.state)).toBe(stateText(world.state));
         }
         const text = stateText(late.space.acl.state);
@@ -99,19 +97,19 @@ describe("a long log", () => {
     withOwner(async (devices, one, world) => {
       const other = createAccount();
       world.act(world.owner, (context) => addAccounts(context, [{ identity: other.id, permission: "admin" }]));
-      speak(world, RECORDS);
-      const taking = one.space.aclService.take(chainOf(world));
+      fillLog(world, RECORDS);
+      const taking = one.space.aclService.take(aclLogOf(world));
       await untilAhead(one);
       await add(one, createAccount());
-      const ours = one.chain();
+      const ours = one.aclLog();
       await taking;
       const two = devices.open("two", devices.owner);
       await two.space.aclService.take(ours);
-      await two.space.aclService.take(chainOf(world));
+      await two.space.aclService.take(aclLogOf(world));
       expect(stateText(one.space.acl.state)).toBe(stateText(two.space.acl.state));
       await one.reopen();
       expect(stateText(one.space.acl.state)).toBe(stateText(two.space.acl.state));
-      expect(storedRows(one)).toBe(one.chain().length);
+      expect(storedRows(one)).toBe(one.aclLog().length);
     }));
 
   test("[ACL-9] between whose records anybody put others is taken without those, each told by its fault", () =>
@@ -122,7 +120,7 @@ describe("a long log", () => {
         const { head, space } = world.state;
         const draft = { space: space!, prev: head!, time: 1, clock: 0, ops: [{ op: "guestRevoke" } as const] };
         offered.push(encodeAclRecord(draft, stranger.signer).bytes);
-        speak(world, 1);
+        fillLog(world, 1);
         offered.push(world.records.at(-1)!.bytes);
       }
       const merges = await one.space.aclService.takeEach(offered);
@@ -132,13 +130,13 @@ describe("a long log", () => {
 
   test("[ACL-9] that ends with a fault is taken up to it", () =>
     withOwner(async (_devices, one, world) => {
-      speak(world, 100);
-      const good = chainOf(world);
+      fillLog(world, 100);
+      const good = aclLogOf(world);
       const { head, space } = world.state;
       const draft = { space: space!, prev: head!, time: 1, clock: 0, ops: [{ op: "guestRevoke" } as const] };
       const bad = encodeAclRecord(draft, createAccount().signer).bytes;
       expect(await one.space.aclService.take([...good, bad])).toMatchObject({ kind: "refused", taken: 100 });
-      expect(one.chain()).toEqual(good);
+      expect(one.aclLog()).toEqual(good);
     }));
 
   test("[ACL-14] with many epochs gives the keys of all of them, and says which of them lie", () =>
@@ -151,7 +149,7 @@ describe("a long log", () => {
         world.act(world.owner, (context) => removeAccounts(context, [guest.id]));
       }
       const device = devices.open("reader", reader);
-      await device.space.aclService.take(chainOf(world));
+      await device.space.aclService.take(aclLogOf(world));
       const { keys, acl } = device.space;
       expect(acl.state.epochs).toHaveLength(41);
       for (const { epoch } of acl.state.epochs) expect(keys.byId(epoch.keyId)).toBeDefined();
@@ -164,7 +162,7 @@ describe("a long log", () => {
     await withOwner(async (devices, one, world) => {
       const admin = createAccount();
       world.act(world.owner, (context) => addAccounts(context, [{ identity: admin.id, permission: "admin" }]));
-      expect((await one.space.aclService.take(chainOf(world))).kind).toBe("extended");
+      expect((await one.space.aclService.take(aclLogOf(world))).kind).toBe("extended");
       await add(one, createAccount());
       const before = stateText(one.space.acl.state);
       const { keyId } = world.state.epochs[0]!.epoch;
@@ -174,14 +172,14 @@ describe("a long log", () => {
       }
       for (let round = 0; round < 2; round++) {
         work.restart();
-        expect((await one.space.aclService.take(chainOf(world))).kind).toBe("lost");
+        expect((await one.space.aclService.take(aclLogOf(world))).kind).toBe("lost");
         expect(work.read().most).toBeLessThan(boundsOf("a member with the right to write").turnWork);
         expect(stateText(one.space.acl.state)).toBe(before);
         expect(one.space.acl.pending.list()).toHaveLength(256);
       }
       const two = devices.open("two", devices.owner);
-      await two.space.aclService.take(chainOf(world));
-      await two.space.aclService.take(one.chain());
+      await two.space.aclService.take(aclLogOf(world));
+      await two.space.aclService.take(one.aclLog());
       expect(stateText(two.space.acl.state)).toBe(before);
     });
   });

@@ -28,7 +28,7 @@ import { createPendingRecords } from "./pending.ts";
 import { isSnapshotDue, loadAclLog, putSnapshot, withSnapshot } from "./stored-log.ts";
 
 /** What the records just taken in mean for the changes of the space. */
-export interface AclMove {
+export interface AclEffects {
   /** Ids that changes can name from now on. */
   named: Uint8Array[];
   /** Accounts some of whose changes may no longer count. */
@@ -47,7 +47,7 @@ export type AclMerge = {
   /** How many of the records are newly in the log. */
   taken: number;
   refusal?: Refusal;
-  move?: AclMove;
+  effects?: AclEffects;
   /** Epochs of the branch that was replaced. */
   dropped?: readonly EpochState[];
 };
@@ -105,15 +105,15 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     log = withSnapshot(store, log);
   };
 
-  const moveOf = (applied: AclAhead["applied"]): AclMove => {
+  const effectsOf = (applied: AclAhead["applied"]): AclEffects => {
     const named = applied.flatMap((one) => one.named);
     const from = unplaced.lowest();
-    const moved =
+    const isRepositioned =
       from !== undefined && named.some((id) => !Number.isInteger(log.state.positions.get(bytesToHex(id))!.pos));
     return {
       named,
       revoked: applied.flatMap((one) => one.revoked),
-      ...(moved ? { repositionFrom: from } : {}),
+      ...(isRepositioned ? { repositionFrom: from } : {}),
     };
   };
 
@@ -123,14 +123,14 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       const one = extend(record, scope);
       if ("fault" in one) {
         if (applied.length > 0) keepHead(scope);
-        const move = applied.length > 0 ? { move: moveOf(applied) } : {};
-        return { kind: "refused", taken: applied.length, refusal: one.fault, ...move };
+        const effects = applied.length > 0 ? { effects: effectsOf(applied) } : {};
+        return { kind: "refused", taken: applied.length, refusal: one.fault, ...effects };
       }
       applied.push(one);
     }
     keepHead(scope);
     dropPlaced();
-    return { kind: "extended", taken: applied.length, move: moveOf(applied) };
+    return { kind: "extended", taken: applied.length, effects: effectsOf(applied) };
   };
 
   /** Makes the records ahead part of the log. Returns undefined when something came in between. */
@@ -144,7 +144,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     log = judged.log;
     keepHead(scope);
     dropPlaced();
-    return { kind: "extended", taken: judged.applied.length, move: moveOf(judged.applied) };
+    return { kind: "extended", taken: judged.applied.length, effects: effectsOf(judged.applied) };
   };
 
   /** Drops pending records that have now taken effect or found their place. */
@@ -186,7 +186,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     const named = [...candidate.positions.keys()].flatMap((name) =>
       isPlacedBy(state, name, at) ? [] : [Buffer.from(name, "hex")],
     );
-    return { kind: "replaced", taken: theirs.length, move: { named, revoked, repositionFrom }, dropped };
+    return { kind: "replaced", taken: theirs.length, effects: { named, revoked, repositionFrom }, dropped };
   };
 
   const replaceFrom = (pos: number, theirs: readonly AclRecord[], candidate: AclState, scope: WriteScope): void => {
@@ -246,7 +246,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
 
     /**
      * Takes in records that follow one another, in a write of the commit queue. Whatever comes of it, the same write must
-     * apply `move` to the changes of the space.
+     * apply `effects` to the changes of the space.
      */
     merge({ records: read, fault }: AclOffer, scope: WriteScope): AclMerge {
       if (fault) return { kind: "refused", taken: 0, refusal: fault };
@@ -293,13 +293,13 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   };
 }
 
-/** Whether a record up to the one at `pos` gave this one a place. */
+/** Whether a record up to the one at `pos` gave this one its position. */
 function isPlacedBy({ positions }: AclState, name: string, pos: number): boolean {
   const known = positions.get(name)?.pos;
   return known !== undefined && rightsPositions(known).every((each) => each <= pos);
 }
 
-/** The records that are not in the chain yet. */
+/** The records that are not in the log yet. */
 function freshOf(read: readonly AclRecord[], state: AclState): readonly AclRecord[] {
   const fresh = read.findIndex(({ id }) => indexIn(state, id) === undefined);
   return fresh < 0 ? [] : read.slice(fresh);

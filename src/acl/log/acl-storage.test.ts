@@ -1,6 +1,7 @@
 /** What an ACL leaves on the disk, which records of an offered log are refused, and which alarms stay. */
 
 import { describe, expect, test } from "bun:test";
+import { loopTurns } from "../../../test/support/loop-turns.ts";
 import { add, type Device, fetchFrom, withDevices } from "../../../test/support/worlds/acl-devices.ts";
 import { createAccount, stateText } from "../../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../../base/bytes.ts";
@@ -13,11 +14,11 @@ import { encodeAclRecord } from "../record/record.ts";
 import { readKeyHolders } from "../reducer/state.ts";
 import { readOffer } from "./offered-records.ts";
 
-/** Records behind the chain's head, each behind the one before, signed by an account without the right to. */
-function forgedChain({ space }: Device, stranger: Account, length: number): Uint8Array[] {
+/** Records behind the log's head, each behind the one before, signed by an account without the right to. */
+function forgedRecords({ space }: Device, stranger: Account, length: number): Uint8Array[] {
   const { head, space: id, clocks } = space.acl.state;
-  const chain: Uint8Array[] = [];
-  for (let prev = head!; chain.length < length; ) {
+  const records: Uint8Array[] = [];
+  for (let prev = head!; records.length < length; ) {
     const record = encodeAclRecord(
       {
         space: id!,
@@ -28,20 +29,20 @@ function forgedChain({ space }: Device, stranger: Account, length: number): Uint
       },
       stranger.signer,
     );
-    chain.push(record.bytes);
+    records.push(record.bytes);
     prev = record.id;
   }
-  return chain;
+  return records;
 }
 
 describe("storage", () => {
-  test("[CHANGE-10] a write that fails leaves neither chain nor state nor keys behind", () =>
+  test("[CHANGE-10] a write that fails leaves neither record nor state nor keys behind", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const { acl, engine, aclService } = owner.space;
       const before = stateText(acl.state);
       const made = aclService.draft((c) => addAccounts(c, [{ identity: createAccount().id, permission: "writer" }]))!;
-      const failing = engine.moveAcl((scope) => {
+      const failing = engine.changeAcl((scope) => {
         expect(acl.merge(readOffer([made.bytes], acl.has), scope).kind).toBe("extended");
         throw new Error("the disk is full");
       });
@@ -53,7 +54,7 @@ describe("storage", () => {
       expect(owner.space.acl.records()).toHaveLength(2);
     }));
 
-  test("[ACL-13] a chain that is shorter than what was seen raises an alarm that stays", () =>
+  test("[ACL-13] a log that is shorter than what was seen raises an alarm that stays", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       await add(owner, createAccount());
@@ -97,11 +98,11 @@ describe("storage", () => {
       expect(owner.space.acl.alarms.list()).toEqual([]);
     }));
 
-  test("[ACL-9] a long forged chain is read in slices: everything else goes on, and nothing moves", () =>
+  test("[ACL-9] a long forged log is read in slices: everything else goes on, and nothing moves", () =>
     withDevices(async (devices) => {
       const owner = devices.open("owner", devices.owner);
       const { acl, aclService } = owner.space;
-      const forged = forgedChain(owner, createAccount(), 4_000);
+      const forged = forgedRecords(owner, createAccount(), 4_000);
       const head = acl.head().id;
       for (const take of [() => aclService.take(forged), async () => (await aclService.takeEach(forged))[0]!]) {
         let ended = false;
@@ -109,7 +110,7 @@ describe("storage", () => {
         const taking = take().finally(() => {
           ended = true;
         });
-        for (; !ended; turns++) await new Promise((turn) => setImmediate(turn));
+        for (; !ended; turns++) await loopTurns();
         expect(await taking).toMatchObject({ kind: "refused", taken: 0 });
         expect(turns).toBeGreaterThan(10);
         expect(acl.head().id).toEqual(head);
@@ -141,7 +142,7 @@ describe("storage", () => {
       expect(await take(encodeAclRecord({ ...base, ops, prev: randomBytes(32) }, signer).bytes)).toBe("gap");
       expect(await take(encodeAclRecord({ ...base, ops, clock: base.clock + 2 ** 33 }, signer).bytes)).toBe("refused");
       expect(await take(encodeAclRecord({ ...base, ops }, createAccount().signer).bytes)).toBe("refused");
-      expect(await take(owner.chain()[1]!)).toBe("known");
+      expect(await take(owner.aclLog()[1]!)).toBe("known");
       expect(owner.space.acl.records()).toHaveLength(2);
       expect(await take(encodeAclRecord({ ...base, ops }, signer).bytes)).toBe("extended");
       expect(await take(composeAfterEnd(owner))).toBe("refused");

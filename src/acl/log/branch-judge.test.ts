@@ -51,19 +51,19 @@ describe("records that leave the log", () => {
   test("[ACL-9] are judged by going through the log once, however many there are, and each once", async () => {
     const { world, writer } = worldWithLog();
     const alone = world.records.slice(1, -1).map((prev) => recordOf(world, writer, prev, [invite()]));
-    const chain: AclRecord[] = [];
+    const following: AclRecord[] = [];
     for (let i = 0; i < 100; i++)
-      chain.push(recordOf(world, world.owner.signer, chain.at(-1) ?? world.records[9]!, [saying(world)]));
+      following.push(recordOf(world, world.owner.signer, following.at(-1) ?? world.records[9]!, [saying(world)]));
     const { judge, log, applied } = judgeOf(world);
-    await judge.judgeAhead(log, [...alone, ...chain]);
-    expect(applied()).toBeLessThan(2 * (LOG + alone.length + chain.length));
+    await judge.judgeAhead(log, [...alone, ...following]);
+    expect(applied()).toBeLessThan(2 * (LOG + alone.length + following.length));
     const judged = applied();
     for (const record of alone) {
       const { valid, fault } = judge.judge(log, [record]);
       expect([valid.length, fault?.code]).toEqual([0, "acl.managers_only"]);
     }
-    for (let upto = 1; upto <= chain.length; upto++)
-      expect(judge.judge(log, chain.slice(0, upto)).valid).toHaveLength(upto);
+    for (let upto = 1; upto <= following.length; upto++)
+      expect(judge.judge(log, following.slice(0, upto)).valid).toHaveLength(upto);
     expect(applied()).toBe(judged);
   });
 

@@ -30,7 +30,7 @@ export function createBranchJudge(store: SpaceStore, header: SpaceHeader) {
   const verdictOf = ({ id }: AclRecord) => verdicts.get(bytesToHex(id));
 
   /**
-   * Judges trees of records that branch off the log, one record per step. `places`: index of the log's record that a root
+   * Judges trees of records that branch off the log, one record per step. `positions`: index of the log's record that a root
    * follows. One state is carried forward through the log, and along each branch and back.
    */
   function* judging(log: StoredLog, records: readonly AclRecord[]): Generator<void> {
@@ -38,14 +38,14 @@ export function createBranchJudge(store: SpaceStore, header: SpaceHeader) {
     const names = new Set(records.map(({ id }) => bytesToHex(id)));
     const followers = Map.groupBy(records, ({ prev }) => (prev ? bytesToHex(prev) : ""));
     const roots = [...followers.keys()].filter((name) => !names.has(name));
-    const places = roots
+    const positions = roots
       .map((name) => ({ at: log.state.positions.get(name)?.pos ?? -1, name }))
       .filter(({ at }) => at >= 0 && Number.isInteger(at))
       .sort((one, other) => one.at - other.at);
-    const first = places[0];
+    const first = positions[0];
     if (!first) return;
     const state = yield* statesUpTo(store, header, log.records, first.at + 1);
-    for (const { at, name } of places) {
+    for (const { at, name } of positions) {
       for (const { record } of log.records.slice(state.clocks.length, at + 1)) {
         yield;
         applyAclRecord(state, record, header);

@@ -201,7 +201,7 @@ describe("forks between an owner's devices", () => {
       await fetchFrom(two, one);
       await fetchFrom(three, one);
       await exchange([one, two, ofOne, ofTwo]);
-      await remove(three, z); // this one beats the record that gave it its place
+      await remove(three, z); // this one beats the record that gave it its position
       await exchange([one, two, three, ofOne, ofTwo]);
       statesAgree([one, two, three, ofOne, ofTwo]);
       const late = devices.open("late", devices.owner);
@@ -240,7 +240,7 @@ describe("forks between an owner's devices", () => {
       await one.write("one", "under one's key");
       await remove(two, y);
       await two.write("two", "under two's key");
-      const [ofOne, ofTwo] = [one.chain(), two.chain()];
+      const [ofOne, ofTwo] = [one.aclLog(), two.aclLog()];
       const merged = [await one.space.aclService.take(ofTwo), await two.space.aclService.take(ofOne)];
       expect(merged.map(({ kind }) => kind).sort()).toEqual(["lost", "replaced"]);
       for (const device of [one, two]) {
@@ -293,13 +293,13 @@ describe("forks between an owner's devices", () => {
       expect(roleOf(two, heir)).toBe("owner");
       // A second transfer does not win either, once the heir has acted.
       const three = devices.open("three", devices.owner);
-      await three.space.aclService.take(one.chain().slice(0, 3));
+      await three.space.aclService.take(one.aclLog().slice(0, 3));
       await three.space.aclService.act((context) => transferOwnership(context, other.id, "admin"));
       const device = devices.open("heir", heir);
       await fetchFrom(device, one);
       await add(device, createAccount());
       const head = device.space.acl.head().id;
-      expect((await device.space.aclService.take(three.chain())).kind).toBe("split");
+      expect((await device.space.aclService.take(three.aclLog())).kind).toBe("split");
       expect(device.space.acl.head().id).toEqual(head);
       expect(device.space.acl.alarms.list().map(({ kind }) => kind)).toEqual(["split"]);
     }));
@@ -345,9 +345,9 @@ describe("with a network", () => {
         await device.space.aclService.take([made.bytes]);
       }
       await fetchFrom(owner, one);
-      expect((await owner.space.aclService.take(two.chain())).kind).toBe("split");
+      expect((await owner.space.aclService.take(two.aclLog())).kind).toBe("split");
       await owner.space.aclService.act((c) => changePermissions(c, [{ identity: a.id, permission: "writer" }]));
-      expect((await two.space.aclService.take(owner.chain())).kind).toBe("replaced");
+      expect((await two.space.aclService.take(owner.aclLog())).kind).toBe("replaced");
       expect(sameHead(owner, two)).toBe(true);
       expect([roleOf(two, x), roleOf(two, y)]).toEqual(["writer", "none"]);
       await exchange([owner, one, two]);

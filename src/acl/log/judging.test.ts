@@ -2,9 +2,10 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
+import { loopTurns } from "../../../test/support/loop-turns.ts";
 import { scratchDir } from "../../../test/support/scratch.ts";
 import { createDevices, knownRules } from "../../../test/support/worlds/acl-devices.ts";
-import { createAclWorld, stateText } from "../../../test/support/worlds/acl-world.ts";
+import { aclLogOf, createAclWorld, stateText } from "../../../test/support/worlds/acl-world.ts";
 import { systemClock } from "../../base/clock.ts";
 import { openSpaceInSlices } from "../../space/space.ts";
 
@@ -19,7 +20,7 @@ async function turnsOf<T>(run: () => Promise<T>): Promise<{ result: T; turns: nu
   });
   while (!isOver) {
     const begun = process.cpuUsage();
-    await new Promise((turn) => setImmediate(turn));
+    await loopTurns();
     const { user, system } = process.cpuUsage(begun);
     turns++;
     longest = Math.max(longest, (user + system) / 1000);
@@ -36,7 +37,7 @@ test("[STORE-3] a long ACL log whose snapshot was damaged is judged in turns of 
   const { keyId } = world.state.epochs[0]!.epoch;
   for (let i = 0; i < RECORDS; i++)
     world.forge(world.owner.signer, [{ op: "profile", metadata: { keyId, box: new Uint8Array(40).fill(i) } }]);
-  await one.space.aclService.take(world.records.map(({ bytes }) => bytes));
+  await one.space.aclService.take(aclLogOf(world));
   const path = join(dir.path, "copy.db");
   await one.reopen(() => copyFileSync(join(dir.path, "one.db"), path));
   const opening = () =>

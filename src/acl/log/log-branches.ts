@@ -2,7 +2,7 @@ import { bytesToHex, equalBytes, hexToBytes } from "../../base/bytes.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { type AclRecord, decodeAclRecord } from "../record/record.ts";
 import type { SpaceHeader } from "../record/space-header.ts";
-import { type AclState, indexIn, sidePlace } from "../reducer/state.ts";
+import { type AclState, indexIn, sidePositionParts } from "../reducer/state.ts";
 import { createBranchJudge, type JudgedBranch } from "./branch-judge.ts";
 import { type BranchChoice, baseWithin, chooseBranch } from "./fork.ts";
 import type { PendingRecords } from "./pending.ts";
@@ -96,9 +96,9 @@ export function createLogBranches({ store, header, pending, log }: LogBranchesDe
 
 /** A record of a lost branch, as found inside the record of the log that gives it effect. */
 function sequencedRecord({ state, records }: StoredLog, id: Uint8Array): AclRecord | undefined {
-  const place = state.positions.get(bytesToHex(id));
-  if (!place || Number.isInteger(place.pos)) return undefined;
-  const [, sequencedAt] = sidePlace(place.pos);
+  const position = state.positions.get(bytesToHex(id));
+  if (!position || Number.isInteger(position.pos)) return undefined;
+  const [, sequencedAt] = sidePositionParts(position.pos);
   return sequencedIn(records[sequencedAt]!.record, id);
 }
 

@@ -12,7 +12,7 @@ test("[ACL-11] of a log that forks the branch is judged that every member takes,
   using dir = scratchDir("svc-offered-log");
   await using devices = createDevices(dir.path);
   const [one, other] = [devices.open("one", devices.owner), devices.open("other", devices.owner)];
-  const root = one.chain().length;
+  const root = one.aclLog().length;
   const added = [createAccount(), createAccount()];
   for (const [index, device] of [one, other].entries())
     for (const permission of ["reader", "writer"] as const)
@@ -21,8 +21,8 @@ test("[ACL-11] of a log that forks the branch is judged that every member takes,
           { identity: (permission === "reader" ? added[index]! : createAccount()).id, permission },
         ]),
       );
-  const branches = [one, other].map((device) => device.chain().slice(root));
-  const shared = one.chain().slice(0, root);
+  const branches = [one, other].map((device) => device.aclLog().slice(root));
+  const shared = one.aclLog().slice(0, root);
   const [first, second] = branches as [Uint8Array[], Uint8Array[]];
   const orders = [
     [...first, ...second],
@@ -33,7 +33,7 @@ test("[ACL-11] of a log that forks the branch is judged that every member takes,
     [...second, ...strangersRecords(one.space.acl.state, root), ...first],
   ];
   const judged = await Promise.all(orders.map((order) => judgeOfferedAcl(one.space.id, [...shared, ...order])));
-  await one.space.aclService.take(other.chain());
+  await one.space.aclService.take(other.aclLog());
   const head = bytesToHex(one.space.acl.head().id);
   expect(judged.map((each) => bytesToHex(each!.state.head!))).toEqual(orders.map(() => head));
   const members = added.map(({ signer }) => permissionOf(judged[0]!.state, signer.publicKey));

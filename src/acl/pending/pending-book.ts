@@ -22,7 +22,7 @@ interface Misplaced {
 /** The pending records, judged by the log as it is now. */
 export type PendingBook = ReturnType<typeof createPendingBook>;
 
-/** Up to this many, the write that moved the log looks for those that wait in vain; it takes a few milliseconds. */
+/** Up to this many, the write that changed the log looks for those that wait in vain; it takes a few milliseconds. */
 const LOOKED_THROUGH_AT_ONCE = 256;
 
 export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8Array; acl: AclLog; clock: Clock }) {
@@ -159,7 +159,7 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
      */
     nextDue: (held: readonly HeldPending[], from: number, mayGo: (one: HeldPending) => boolean): Promise<number> =>
       inSlices(nextDue(held, from, mayGo)),
-    /** Called in a write, after the log has moved. Where many records wait, it leaves them to `findDead`. */
+    /** Called in a write, after the log has changed. Where many records wait, it leaves them to `findDead`. */
     forgetDeadOfFew(): void {
       if (acl.pending.count() <= LOOKED_THROUGH_AT_ONCE) forgetDead();
     },
@@ -172,7 +172,7 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
       const found = await inSlices(misplaced());
       if (found.dead.length + found.again.length === 0) return undefined;
       return () => {
-        // If the log has moved since, the next call looks again.
+        // If the log has changed since, the next call looks again.
         if (equalBytes(acl.head().id, id)) putRight(found);
       };
     },

@@ -39,7 +39,7 @@ interface PendingServiceDeps {
   book: PendingBook;
   context(): AclContext;
   /** Runs in one transaction and notifies the listeners once it is durable. */
-  move<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T>;
+  changeAcl<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T>;
   /** Takes in one record of this account. */
   append(made: AclMade, scope: WriteScope): AclConsequences | undefined;
 }
@@ -50,7 +50,7 @@ const isFarewell = ({ op }: AclOp): boolean => op === "selfRemove" || op === "re
 
 /** Records that wait until the owner's devices give them their place (ACL-15): how they are proposed, passed on and sequenced. */
 export function createPendingService(deps: PendingServiceDeps) {
-  const { acl, engine, account, book, context, move, append } = deps;
+  const { acl, engine, account, book, context, changeAcl, append } = deps;
 
   /** Sequences one pending record. */
   const sequenceOne = (
@@ -84,7 +84,7 @@ export function createPendingService(deps: PendingServiceDeps) {
    */
   const forgetDead = async (): Promise<void> => {
     const forget = await book.findDead();
-    if (forget) await engine.moveAcl(() => ({ result: forget() }));
+    if (forget) await engine.changeAcl(() => ({ result: forget() }));
   };
 
   return {
@@ -93,7 +93,7 @@ export function createPendingService(deps: PendingServiceDeps) {
      * in the cases of `draft`.
      */
     propose: (build: AclBuild): Promise<AclMade | undefined> =>
-      engine.moveAcl(() => {
+      engine.changeAcl(() => {
         const now = context();
         const ops = build(now);
         if (ops.length === 0) return { result: undefined };
@@ -109,7 +109,7 @@ export function createPendingService(deps: PendingServiceDeps) {
      */
     async takePending(many: readonly Uint8Array[]): Promise<PendingVerdict[]> {
       const offered = await readPending(many.slice(0, MAX_PENDING)); // no device keeps more
-      return engine.moveAcl(() => {
+      return engine.changeAcl(() => {
         const fresh = offered.flatMap((pending) =>
           pending && !tookEffect(acl.state, pending.id) && !acl.pending.has(pending.id) ? [pending] : [],
         );
@@ -138,7 +138,7 @@ export function createPendingService(deps: PendingServiceDeps) {
 
     /** Forgets this account's own proposals to leave or to take back a request: it has joined again meanwhile. */
     withdrawLeave: (): Promise<void> =>
-      engine.moveAcl(() => {
+      engine.changeAcl(() => {
         for (const { pending } of acl.pending.list())
           if (pending.kind === "acl-proposal" && book.isOwn(pending) && pending.ops.every(isFarewell))
             acl.pending.drop(pending.id);
@@ -159,7 +159,7 @@ export function createPendingService(deps: PendingServiceDeps) {
      * Forgets those that can never take effect any more.
      */
     ownProposals: (): Promise<PendingRecord[]> =>
-      engine.moveAcl(() => {
+      engine.changeAcl(() => {
         const manages = canManage(permissionOf(acl.state, account.signer.publicKey));
         const own = acl.pending
           .list()
@@ -185,7 +185,7 @@ export function createPendingService(deps: PendingServiceDeps) {
     async sequence(): Promise<Uint8Array[]> {
       const made: Uint8Array[] = [];
       if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
-      if (book.namedAgain().length > 0) await move(() => ({ result: book.keep(book.namedAgain()) }));
+      if (book.namedAgain().length > 0) await changeAcl(() => ({ result: book.keep(book.namedAgain()) }));
       for (let progress = true; progress; ) {
         progress = false;
         await forgetDead(); // otherwise each record of a long branch would be judged again for every record that is forgotten
@@ -195,7 +195,7 @@ export function createPendingService(deps: PendingServiceDeps) {
           const pending = held[at]?.pending;
           if (!pending) break;
           if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
-          const done = await move((scope) => sequenceOne(pending, scope));
+          const done = await changeAcl((scope) => sequenceOne(pending, scope));
           if (done.made) made.push(done.made);
           progress ||= done.progress;
         }

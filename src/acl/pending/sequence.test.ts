@@ -1,22 +1,24 @@
-/** How the owner's device gives members' records a place in the log. */
+/** How the owner's device gives members' records a position in the log. */
 import { describe, expect, test } from "bun:test";
-import { type AclWorld, createAccount, createAclWorld, expectRefused } from "../../../test/support/worlds/acl-world.ts";
+import {
+  type AclWorld,
+  addMember,
+  createAccount,
+  createAclWorld,
+  expectRefused,
+} from "../../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import { createdSpaceGenesis } from "../../space/space.ts";
-import { addAccounts } from "../compose/actions.ts";
 import type { AclOp } from "../record/op.ts";
-import type { GrantablePermission } from "../record/permission.ts";
 import { type AclRecord, decodeAclRecord, encodeAclProposal, encodeAclRecord } from "../record/record.ts";
 import { createSequencer, heldRecords } from "./sequence.ts";
 
 const clock = { nowMs: () => 1_800_000_000_000 };
 const key = (account: Account) => account.signer.publicKey;
 const fresh = () => createSigner(randomBytes(32)).publicKey;
-const add = (world: AclWorld, account: Account, permission: GrantablePermission = "writer") =>
-  world.act(world.owner, (context) => addAccounts(context, [{ identity: account.id, permission }]));
 
 describe("what the owner sequences", () => {
   const invite = (): AclOp => ({ op: "invite", key: fresh(), mode: "request" });
@@ -34,8 +36,8 @@ describe("what the owner sequences", () => {
   test("[ACL-15] a proposal takes effect once, by its author's rights, known by its own id", () => {
     const world = createAclWorld();
     const [admin, writer] = [createAccount(), createAccount()];
-    add(world, admin, "admin");
-    add(world, writer);
+    addMember(world, admin, "admin");
+    addMember(world, writer);
     const proposal = world.propose(admin, [invite()]);
     const op: AclOp = { op: "sequenced", pending: proposal.bytes };
     expect(world.forge(world.owner.signer, [op])).toBeUndefined();
@@ -50,8 +52,8 @@ describe("what the owner sequences", () => {
   test("[ACL-15] the author of a proposal gives effect to it itself, once, and to nobody else's", () => {
     const world = createAclWorld();
     const [admin, other] = [createAccount(), createAccount()];
-    add(world, admin, "admin");
-    add(world, other, "admin");
+    addMember(world, admin, "admin");
+    addMember(world, other, "admin");
     const proposal = world.propose(admin, [invite()]);
     const op: AclOp = { op: "sequenced", pending: proposal.bytes };
     expect(world.forge(other.signer, [op])).toBe("acl.owner_only");

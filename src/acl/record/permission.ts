@@ -33,7 +33,7 @@ export function mayGrant(actor: Permission, granted: GrantablePermission): boole
 }
 
 /** Whether `actor` may change or remove a member with this role: nobody may touch the owner, and an admin no admin. */
-export function mayTouch(actor: Permission, target: Permission): boolean {
+export function mayChangeMember(actor: Permission, target: Permission): boolean {
   if (target === "owner" || target === "guest") return false;
   return actor === "owner" || (actor === "admin" && target !== "admin");
 }

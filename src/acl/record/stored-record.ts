@@ -1,6 +1,6 @@
 import { type AclRecord, readVerifiedRecord } from "./record.ts";
 
-/** A record in its place in the log, verified when it was taken in. Its content is decoded when first asked for. */
+/** A record in its position in the log, verified when it was taken in. Its content is decoded when first asked for. */
 export class StoredRecord {
   readonly id: Uint8Array;
   readonly bytes: Uint8Array;

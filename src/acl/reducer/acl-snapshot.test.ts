@@ -1,7 +1,13 @@
 import { expect, test } from "bun:test";
 import { scratchDir } from "../../../test/support/scratch.ts";
 import { createDevices } from "../../../test/support/worlds/acl-devices.ts";
-import { type AclWorld, createAccount, createAclWorld, stateText } from "../../../test/support/worlds/acl-world.ts";
+import {
+  type AclWorld,
+  createAccount,
+  createAclWorld,
+  fillLog,
+  stateText,
+} from "../../../test/support/worlds/acl-world.ts";
 import { writeGenesis } from "../../space/space.ts";
 import { openSpaceStore, type SpaceStore } from "../../store/space-store.ts";
 import { addAccounts } from "../compose/actions.ts";
@@ -22,15 +28,6 @@ function storeOf(dir: string, { genesis, records }: AclWorld): SpaceStore {
   return store;
 }
 
-/** The owner publishes a profile that many times. */
-function speak(world: AclWorld, times: number): void {
-  const { keyId } = world.state.epochs[0]!.epoch;
-  for (let i = 0; i < times; i++) {
-    const metadata = { keyId, box: new Uint8Array(40).fill(i) };
-    expect(world.forge(world.owner.signer, [{ op: "profile", metadata }])).toBeUndefined();
-  }
-}
-
 /** Replaces the last record's signature by another's; its id and all references to it stay right. */
 function spoilLastSignature(world: AclWorld): void {
   const last = world.records.pop()!;
@@ -44,7 +41,7 @@ function spoilLastSignature(world: AclWorld): void {
 test("[ACL-9] what was judged once is not judged again when the space is opened, however long its log", () => {
   using dir = scratchDir("svc-acl");
   const world = createAclWorld();
-  speak(world, 3);
+  fillLog(world, 3);
   spoilLastSignature(world);
   const store = storeOf(dir.path, world);
   try {
@@ -64,7 +61,7 @@ test("[STORE-3] what is kept of another log, by other rules or with any bit chan
   using dir = scratchDir("svc-acl");
   const world = createAclWorld();
   world.act(world.owner, (context) => addAccounts(context, [{ identity: createAccount().id, permission: "writer" }]));
-  speak(world, 2);
+  fillLog(world, 2);
   const store = storeOf(dir.path, world);
   try {
     const log = loadAclLog(store, world.header);
@@ -79,7 +76,7 @@ test("[STORE-3] what is kept of another log, by other rules or with any bit chan
     for (let length = 0; length < good.length; length += 7)
       expect(decodeAclSnapshot(good.subarray(0, length), records)).toBeUndefined();
     const other = createAclWorld();
-    speak(other, 3);
+    fillLog(other, 3);
     expect(
       decodeAclSnapshot(
         good,
@@ -114,7 +111,7 @@ test("[ACL-9] what comes behind a snapshot is judged from it as from the whole l
     log = withSnapshot(store, log);
     const known = world.records.length;
     world.act(member, (context) => addAccounts(context, [{ identity: createAccount().id, permission: "reader" }]));
-    speak(world, 2);
+    fillLog(world, 2);
     for (const [pos, { id, bytes }] of world.records.entries()) if (pos >= known) store.addAclRecord(pos, id, bytes);
     const again = loadAclLog(store, world.header);
     expect([again.judged, again.records.length]).toEqual([known, world.records.length]);
@@ -133,7 +130,7 @@ test("[ACL-9] a long log is kept with what it says as it comes in, and one that 
   await using devices = createDevices(dir.path);
   const device = devices.open("one", devices.owner);
   const world = createAclWorld(devices);
-  speak(world, 700);
+  fillLog(world, 700);
   const rest = world.records.slice(1).map(({ bytes }) => bytes);
   expect((await device.space.aclService.take(rest.slice(0, 600))).kind).toBe("extended");
   expect((await device.space.aclService.take(rest.slice(600))).kind).toBe("extended");

@@ -11,8 +11,8 @@ import {
   emptyAcl,
   type MemberState,
   type MemberStatus,
-  sidePlace,
   sidePosition,
+  sidePositionParts,
 } from "./state.ts";
 
 /**
@@ -32,7 +32,7 @@ const CHECKSUM_BYTES = 32;
 type PackedKey = [to: Uint8Array, box: Uint8Array];
 type PackedCutOff = [writer: Uint8Array, seq: number, id: Uint8Array];
 type PackedCut = [pos: number, cutOffs: PackedCutOff[]];
-type PackedPlaces = [key: Uint8Array, pos: number][];
+type PackedPositions = [key: Uint8Array, pos: number][];
 type PackedMember = [
   account: Uint8Array,
   status: string,
@@ -50,8 +50,8 @@ type PackedState = {
   cuts: [account: Uint8Array, cuts: PackedCut[]][];
   /** Records of lost branches that found a place, with its two parts as whole numbers. */
   sides: [id: Uint8Array, base: number, sequencedAt: number, clock: number][];
-  sequenced: PackedPlaces;
-  usedKeys: PackedPlaces;
+  sequenced: PackedPositions;
+  usedKeys: PackedPositions;
   clocks: number[];
   space: Uint8Array;
   owner: Uint8Array | null;
@@ -110,10 +110,10 @@ function packState(state: AclState): Record<keyof PackedState, CborValue | LazyL
     ]),
     sides: new LazyList(
       sides.length,
-      mapped(sides, ([name, { pos, clock }]) => [hexToBytes(name)!, ...sidePlace(pos), clock]),
+      mapped(sides, ([name, { pos, clock }]) => [hexToBytes(name)!, ...sidePositionParts(pos), clock]),
     ),
-    sequenced: listOf(state.sequenced, packPlace),
-    usedKeys: listOf(state.usedKeys, packPlace),
+    sequenced: listOf(state.sequenced, packPosition),
+    usedKeys: listOf(state.usedKeys, packPosition),
     clocks: new LazyList(state.clocks.length, state.clocks),
     space: state.space!,
     owner: state.owner ?? null,
@@ -137,7 +137,7 @@ const packEpoch = ({ pos, shared }: EpochState): PackedState["epochs"][number] =
   shared.map(({ to, box }): PackedKey => [to, box]),
 ];
 
-const packPlace = ([name, pos]: [string, number]): PackedPlaces[number] => [hexToBytes(name)!, pos];
+const packPosition = ([name, pos]: [string, number]): PackedPositions[number] => [hexToBytes(name)!, pos];
 
 const packMember = ({ account, status, history, metadata, joinedBy, acts }: MemberState): PackedMember => [
   account,

@@ -23,7 +23,7 @@ const goOn = (world: AclWorld): void =>
 test("[ACL-6] the ACL log is told whole to those who read, up to its end to who left or held a token that ended, and to nobody else", () => {
   const world = createAclWorld();
   const { owner } = world;
-  const told = ({ publicKey }: { publicKey: Uint8Array }): number => recordsFor(world.state, [publicKey]);
+  const shown = ({ publicKey }: { publicKey: Uint8Array }): number => recordsFor(world.state, [publicKey]);
   const [removed, left, declined, stays] = [createAccount(), createAccount(), createAccount(), createAccount()];
   const [asking, open, guest] = [randomBytes(32), randomBytes(32), randomBytes(32)];
   const length = () => world.records.length;
@@ -38,26 +38,26 @@ test("[ACL-6] the ACL log is told whole to those who read, up to its end to who 
     world.act(owner, (c) => addAccounts(c, [{ identity: id, permission: "writer" }]));
   world.act(owner, (c) => mintInvite(c, asking, { mode: "request" }));
   world.act(declined, (c) => joinByInvite(c, asking, undefined));
-  expect(told(declined.signer)).toBe(0);
+  expect(shown(declined.signer)).toBe(0);
   const ends = new Map<Account, number>([
     [removed, endOf(() => world.act(owner, (c) => removeAccounts(c, [removed.id])))],
     [left, endOf(() => world.act(left, leaveSpace))],
   ]);
   world.act(owner, (c) => declineRequest(c, declined.id));
-  expect(told(declined.signer)).toBe(0);
-  for (const [account, end] of ends) expect(told(account.signer)).toBe(end);
+  expect(shown(declined.signer)).toBe(0);
+  for (const [account, end] of ends) expect(shown(account.signer)).toBe(end);
 
   world.act(owner, (c) => mintInvite(c, open, { mode: "open", permission: "reader" }));
   world.act(owner, (c) => mintGuestKey(c, guest));
   const tokens = [open, guest].map(createSigner);
-  for (const signer of [stays.signer, owner.signer, ...tokens]) expect(told(signer)).toBe(length());
-  expect(told(createSigner(asking))).toBe(0);
+  for (const signer of [stays.signer, owner.signer, ...tokens]) expect(shown(signer)).toBe(length());
+  expect(shown(createSigner(asking))).toBe(0);
   const ofInvite = endOf(() => world.act(owner, revokeInvites));
   const ofGuest = endOf(() => world.act(owner, revokeGuestKey));
-  expect(tokens.map(told)).toEqual([ofInvite, ofGuest]);
-  for (const [account, end] of ends) expect(told(account.signer)).toBe(end);
-  expect(told(createAccount().signer)).toBe(0);
+  expect(tokens.map(shown)).toEqual([ofInvite, ofGuest]);
+  for (const [account, end] of ends) expect(shown(account.signer)).toBe(end);
+  expect(shown(createAccount().signer)).toBe(0);
   expect(recordsFor(world.state, [])).toBe(0);
-  expect(told(stays.signer)).toBe(length());
+  expect(shown(stays.signer)).toBe(length());
   expect(recordsFor(world.state, [left.signer.publicKey, createSigner(open).publicKey])).toBe(ofInvite);
 });

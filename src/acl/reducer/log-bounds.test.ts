@@ -1,19 +1,15 @@
 /** What an account that does not manage a space can add to its ACL log, which every member keeps permanently. */
 import { describe, expect, test } from "bun:test";
-import { type AclWorld, createAccount, createAclWorld } from "../../../test/support/worlds/acl-world.ts";
+import { addMember, createAccount, createAclWorld } from "../../../test/support/worlds/acl-world.ts";
 import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";
 import { createSigner } from "../../crypto/sign.ts";
-import { addAccounts } from "../compose/actions.ts";
 import { composeRecord } from "../compose/compose.ts";
 import type { AclOp } from "../record/op.ts";
-import type { GrantablePermission } from "../record/permission.ts";
 import { joinProofBytes } from "../record/record.ts";
 import { pendingRequestOf } from "./state.ts";
 
 const key = (account: Account) => account.signer.publicKey;
-const add = (world: AclWorld, account: Account, permission: GrantablePermission = "writer") =>
-  world.act(world.owner, (context) => addAccounts(context, [{ identity: account.id, permission }]));
 
 describe("strangers", () => {
   test("[ACL-5] who has no rights fills the log up to a bound, and the owner's next record makes room again", () => {
@@ -38,7 +34,7 @@ describe("strangers", () => {
     }
     expect(ask()).toBe("acl.strangers_full");
     expect(world.state.strangersRecords).toBe(1024);
-    add(world, createAccount());
+    addMember(world, createAccount());
     expect(ask()).toBeUndefined();
   });
 });
@@ -48,7 +44,7 @@ describe("members who do not manage the space", () => {
     test(`[ACL-10] a ${role} adds to the log up to a bound, can leave all the same, and has room again after the owner's next record`, () => {
       const world = createAclWorld();
       const [member, other] = [createAccount(), createAccount()];
-      for (const account of [member, other]) add(world, account, role);
+      for (const account of [member, other]) addMember(world, account, role);
       const profile = (): AclOp => ({
         op: "profile",
         metadata: { keyId: world.state.epochs[0]!.epoch.keyId, box: randomBytes(40) },
@@ -68,7 +64,7 @@ describe("members who do not manage the space", () => {
         "until the owner or an admin",
       );
       expect(say(1, other.signer)).toBeUndefined();
-      add(world, createAccount());
+      addMember(world, createAccount());
       expect(say(1)).toBeUndefined();
       for (let made = 2; made < 128; made += 2) expect(say(1)).toBeUndefined();
       expect(say(1)).toBe("acl.member_full");
@@ -78,7 +74,7 @@ describe("members who do not manage the space", () => {
   test("[ACL-10] what the owner gives effect to for a member counts against nobody", () => {
     const world = createAclWorld();
     const member = createAccount();
-    add(world, member);
+    addMember(world, member);
     for (let i = 0; i < 150; i++) {
       const metadata = { keyId: world.state.epochs[0]!.epoch.keyId, box: randomBytes(40) };
       const proposal = world.propose(member, [{ op: "profile", metadata }]);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import {
   type AclWorld,
+  addMember,
   createAccount,
   createAclWorld,
   expectRefused,
@@ -13,7 +14,7 @@ import { keyIdOf } from "../../crypto/seal.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { derivedSpaceGenesis } from "../../space/space.ts";
-import { addAccounts, joinByInvite, mintGuestKey, mintInvite, transferOwnership } from "../compose/actions.ts";
+import { joinByInvite, mintGuestKey, mintInvite, transferOwnership } from "../compose/actions.ts";
 import { makeEpoch, sealReadKey } from "../record/epoch.ts";
 import type { AclOp, EpochOp } from "../record/op.ts";
 import type { GrantablePermission } from "../record/permission.ts";
@@ -24,16 +25,14 @@ import { currentEpoch, emptyAcl, pendingRequestOf, permissionOf, readKeyHolders 
 
 const key = (account: Account) => account.signer.publicKey;
 const fresh = () => createSigner(randomBytes(32)).publicKey;
-const add = (world: AclWorld, account: Account, permission: GrantablePermission = "writer") =>
-  world.act(world.owner, (context) => addAccounts(context, [{ identity: account.id, permission }]));
 
 describe("keys", () => {
   /** A space with a writer, and the epoch that its removal calls for. */
   function removal() {
     const world = createAclWorld();
     const [gone, stays] = [createAccount(), createAccount()];
-    add(world, gone);
-    add(world, stays);
+    addMember(world, gone);
+    addMember(world, stays);
     const remove: AclOp = { op: "accountRemove", account: key(gone), cutOffs: [] };
     const current = world.keysOf(world.owner).current()!;
     const epoch = (change: Partial<EpochOp> = {}, holders = [key(world.owner), key(stays)]): AclOp => ({
@@ -127,7 +126,7 @@ describe("keys", () => {
   test("[ACL-6] who is removed takes the open invites and the guest key along whose secrets it knows", () => {
     const world = createAclWorld();
     const [heir, admin] = [createAccount(), createAccount()];
-    for (const account of [heir, admin]) add(world, account, "admin");
+    for (const account of [heir, admin]) addMember(world, account, "admin");
     world.act(world.owner, (context) => mintGuestKey(context, randomBytes(32)));
     world.act(admin, () => [{ op: "invite", key: fresh(), mode: "open", permission: "reader" }]);
     world.act(heir, () => [{ op: "invite", key: fresh(), mode: "open", permission: "reader" }]);
@@ -161,8 +160,8 @@ describe("cutOffs", () => {
   test("[ACL-14] a cut-off is given for whoever loses the right to write, and for nobody else", () => {
     const world = createAclWorld();
     const [writer, reader] = [createAccount(), createAccount()];
-    add(world, writer);
-    add(world, reader, "reader");
+    addMember(world, writer);
+    addMember(world, reader, "reader");
     const change = (account: Account, permission: GrantablePermission, cutOffs?: []): AclOp => ({
       op: "permissionChange",
       account: key(account),
@@ -180,8 +179,8 @@ describe("cutOffs", () => {
   test("[ACL-14] stopping to share cutOffs exactly those who may write", () => {
     const world = createAclWorld();
     const [writer, reader] = [createAccount(), createAccount()];
-    add(world, writer);
-    add(world, reader, "reader");
+    addMember(world, writer);
+    addMember(world, reader, "reader");
     const stop = (...accounts: Uint8Array[]): AclOp => ({
       op: "stopSharing",
       cuts: accounts.map((account) => ({ account, cutOffs: [] })),
@@ -196,11 +195,11 @@ describe("cutOffs", () => {
   });
 });
 
-describe("the chain", () => {
+describe("the log", () => {
   test("[ACL-12] a record follows the head, in its own space, and the clock never runs back or away", () => {
     const world = createAclWorld();
     const reader = createAccount();
-    add(world, reader, "reader");
+    addMember(world, reader, "reader");
     const ops: AclOp[] = [{ op: "invite", key: fresh(), mode: "request" }];
     const forge = (over: object, by = world.owner) => world.forge(by.signer, ops, over);
     expect(forge({ clock: 100 })).toBeUndefined();
@@ -216,7 +215,7 @@ describe("the chain", () => {
     expect(forge({ clock: 100 }, reader)).toBeUndefined();
   });
 
-  test("[ACL-12] a chain begins with the root of its space's author, and with nothing else", () => {
+  test("[ACL-12] a log begins with the root of its space's author, and with nothing else", () => {
     const [owner, other] = [createAccount(), createAccount()];
     const encoded = encodeSpaceHeader(
       { kind: "created", spaceType: SPACE_TYPE, author: key(owner), time: 1, seed: randomBytes(16) },
@@ -254,7 +253,7 @@ describe("the chain", () => {
   test("[ACL-12] a record takes effect as a whole or not at all", () => {
     const world = createAclWorld();
     const account = createAccount();
-    add(world, account);
+    addMember(world, account);
     expectRefused(world, "acl.invite_not_live", [
       { op: "invite", key: fresh(), mode: "request" },
       { op: "permissionChange", account: key(account), permission: "admin" },
@@ -273,7 +272,7 @@ describe("the chain", () => {
     const owner = createAccount();
     const derived = createAclWorld({ owner, genesis: derivedSpaceGenesis(owner, "agent") });
     const heir = createAccount();
-    add(derived, heir);
+    addMember(derived, heir);
     expectRefused(derived, "acl.derived_permanent", [{ op: "spaceDelete" }]);
     expectRefused(derived, "acl.derived_ownership", [
       { op: "ownershipChange", account: key(heir), oldPermission: "admin" },

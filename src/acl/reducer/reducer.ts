@@ -171,7 +171,7 @@ function opsFault(
   record: { author: Uint8Array; id: Uint8Array; clock: number; ops: readonly AclOp[] },
   named: Uint8Array[],
 ): Refusal | undefined {
-  if (app.pos === 0) return plantRoot(app, record);
+  if (app.pos === 0) return applyRoot(app, record);
   const source: OpSource = { actor: record.author, sourceId: record.id };
   const repeated = idsTakenTwice(record.ops);
   if (repeated) return repeated;
@@ -213,7 +213,7 @@ function opFault(
  * The root makes the first members: the space's author becomes its owner; in a one-to-one space both accounts become
  * writers.
  */
-function plantRoot(app: Application, record: { author: Uint8Array; ops: readonly AclOp[] }): Refusal | undefined {
+function applyRoot(app: Application, record: { author: Uint8Array; ops: readonly AclOp[] }): Refusal | undefined {
   const { state, journal, header } = app;
   const root = record.ops[0]!;
   if (root.op !== "root") return refusal("acl.root_alone");

@@ -29,21 +29,21 @@ describe("nobody writes into the past", () => {
         const forged = forgeSibling(member, middle);
         const late = devices.open("late", devices.owner);
         const all = owner.changes().map(({ bytes }) => bytes);
-        const takeChain = () => late.space.aclService.take(owner.chain());
+        const takeLog = () => late.space.aclService.take(owner.aclLog());
         const steps =
           order === "record first"
             ? [
-                takeChain,
+                takeLog,
                 ...all.slice(0, 2).map((b) => () => late.ingest(b)),
                 () => late.ingest(forged),
                 ...all.slice(2).map((b) => () => late.ingest(b)),
               ]
             : order === "changes first"
-              ? [...all.map((b) => () => late.ingest(b)), () => late.ingest(forged), takeChain]
+              ? [...all.map((b) => () => late.ingest(b)), () => late.ingest(forged), takeLog]
               : [
                   () => late.ingest(forged),
                   ...all.map((b) => () => late.ingest(b)),
-                  takeChain,
+                  takeLog,
                   () => late.ingest(forged),
                 ];
         for (const step of steps) await step();

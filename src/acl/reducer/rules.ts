@@ -2,7 +2,7 @@ import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { canSealTo } from "../../crypto/box.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { AclOp } from "../record/op.ts";
-import { canManage, mayGrant, mayTouch, type Permission } from "../record/permission.ts";
+import { canManage, mayChangeMember, mayGrant, type Permission } from "../record/permission.ts";
 import { isProven } from "../record/signed-parts.ts";
 import type { Application, OpSource } from "./application.ts";
 import {
@@ -133,7 +133,7 @@ function permissionChange(app: Application, op: OpOf<"permissionChange">, { role
   if (!canManage(role)) return refusal("acl.managers_only", { act: "permissionChange" });
   const before = activePermission(state, op.account);
   if (before === undefined) return refusal("acl.not_active");
-  if (!mayTouch(role, before)) return refusal("acl.may_not_change");
+  if (!mayChangeMember(role, before)) return refusal("acl.may_not_change");
   if (!mayGrant(role, op.permission)) return refusal("acl.admin_grants_admin");
   if (before === op.permission) return refusal("acl.same_permission");
   return demote(app, op.account, before, op.permission, op.cutOffs);
@@ -156,7 +156,8 @@ function accountRemove(app: Application, op: OpOf<"accountRemove">, { actor, rol
   if (equalBytes(op.account, actor)) return refusal("acl.removes_itself");
   const status = state.members.get(bytesToHex(op.account))?.status;
   if (status !== "active" && status !== "removing") return refusal("acl.no_member");
-  if (status === "active" && !mayTouch(role, permissionOf(state, op.account))) return refusal("acl.may_not_remove");
+  if (status === "active" && !mayChangeMember(role, permissionOf(state, op.account)))
+    return refusal("acl.may_not_remove");
   remove(app, op.account, op.cutOffs);
   app.rotationDue = true;
   return undefined;

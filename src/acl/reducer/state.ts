@@ -134,22 +134,22 @@ export function copyAclState(state: AclState): AclState {
 const SLOT = 2 ** -26;
 
 /**
- * The place of a lost-branch record: after `base` and before the next record, in the order in which they got their
- * places.
+ * The position of a lost-branch record: after `base` and before the next record, in the order in which they got their
+ * positions.
  */
 export function sidePosition(base: number, sequencedAt: number): number {
   return Math.floor(base) + sequencedAt * SLOT;
 }
 
-/** Both parts of such a place: the record of the log that it follows, and the record that gave it. */
-export function sidePlace(pos: number): [base: number, sequencedAt: number] {
+/** Both parts of such a position: the record of the log that it follows, and the record that gave it. */
+export function sidePositionParts(pos: number): [base: number, sequencedAt: number] {
   const base = Math.floor(pos);
   return [base, Math.round((pos - base) / SLOT)];
 }
 
-/** The positions at which rights are looked up for a place: both parts for a side position, else the position itself. */
+/** The positions at which rights are looked up: both parts for a side position, else the position itself. */
 export function rightsPositions(pos: number): readonly number[] {
-  return Number.isInteger(pos) ? [pos] : sidePlace(pos);
+  return Number.isInteger(pos) ? [pos] : sidePositionParts(pos);
 }
 
 /** The permission an account held right after the record at `pos`. */
@@ -159,7 +159,7 @@ export function permissionAt(state: AclState, account: Uint8Array, pos: number):
   return "none";
 }
 
-/** The index of this record in the log; undefined for one with no place, or with a place beside the log. */
+/** The index of this record in the log; undefined if it has no position, or one beside the log. */
 export function indexIn(state: AclState, id: Uint8Array): number | undefined {
   const pos = state.positions.get(bytesToHex(id))?.pos;
   return pos !== undefined && Number.isInteger(pos) ? pos : undefined;

@@ -16,7 +16,7 @@ async function check({ space: { engine, store } }: Device): Promise<void> {
   const { derived, db } = store;
   const found = derived.searches.map((sql) => db.query<Record<string, unknown>, []>(sql).all());
   if (derived.isFound(found)) await engine.mendFound(found);
-  for (let place: CheckCursor | undefined = CHECK_BEGIN; place; ) place = engine.check(place);
+  for (let cursor: CheckCursor | undefined = CHECK_BEGIN; cursor; ) cursor = engine.check(cursor);
   await engine.idle();
 }
 

@@ -135,7 +135,7 @@ export function createDerivedCheck(deps: DerivedCheckDeps) {
     return missing.length > 0 ? [{ table: "touches", mend }] : [];
   };
 
-  /** What is missing stands somewhere else: at another row or change of the same place in the order. */
+  /** What is missing stands somewhere else: at another row or change of the same position in the order. */
   const dropFalseTouches = (collectionId: number, lamport: number, object: ObjectEntry, dataset: string): void => {
     const touched = new Map<number, ReadonlySet<string> | undefined>();
     for (const { row, id, change } of derived.touchesAt(collectionId, lamport)) {

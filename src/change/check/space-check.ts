@@ -89,7 +89,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
       kind: kindOf(stored.bytes),
     };
     if (Object.entries(said).every(([name, value]) => stored[name as keyof typeof said] === value)) return;
-    changes.setPlace(stored.no, said);
+    changes.setPosition(stored.no, said);
     rebuild(object.no);
     onRepair("change.place", {
       objectId: object.idText,

@@ -37,7 +37,7 @@ export interface ChangeHeader {
   lamport: number;
   /** 16 bytes, minted by a device for a space. */
   writer: Uint8Array;
-  /** Place in the writer's chain, from 1. */
+  /** Position in the writer's chain, from 1. */
   seq: number;
   /** The writer's change before this one; null at seq 1. */
   prev: Uint8Array | null;

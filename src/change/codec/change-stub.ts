@@ -4,7 +4,7 @@ import { CHANGE_ROOT, CHANGE_STUB, CHANGE_WHOLE, type ChangeKind } from "../../s
 
 /**
  * A change's id is the hash of its stub (CHANGE-1), `{c, h, s}`: the change `{b, h, s}` with the sealed body's sha2-256 in the body's
- * place. So a replica can drop the body of what was deleted and still prove the change's place in its writer's chain.
+ * place. So a replica can drop the body of what was deleted and still prove the change's position in its writer's chain.
  */
 const WHOLE = Buffer.from([0xa3, 0x61, 0x62]); // a map of three fields, the first is "b"
 const STUB = Buffer.from([0xa3, 0x61, 0x63, 0x58, 0x20]); // the first is "c": 32 bytes

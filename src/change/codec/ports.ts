@@ -25,7 +25,7 @@ export interface AclView {
   decidesCutOff?(change: { author: Uint8Array; writer: Uint8Array; seq: number; id: Uint8Array }): boolean;
 }
 
-/** What must be brought in line with the ACL once it has moved, in the same transaction. */
+/** What must be brought in line with the ACL once it has changed, in the same transaction. */
 export interface AclConsequences {
   /** Record ids that changes may have waited for. */
   named: readonly Uint8Array[];
@@ -68,5 +68,5 @@ export interface RulesRegistry {
   outlives?(dataset: string): boolean;
 }
 
-/** Notified of what the disk changed, and what became of it. */
+/** Is given the code of what the disk changed and what became of it, and the facts. */
 export type OnRepair = (code: RepairCode, facts: RepairFacts) => void;

@@ -17,7 +17,7 @@ export interface ReplayInput {
   rules: DatasetRules;
 }
 
-/** The same with its place in the graph, when it enters the projection. */
+/** A change with its position in the graph, as the projection folds it for the first time. */
 export interface FoldInput extends ReplayInput {
   /** Local numbers of the parents. */
   parents: readonly number[];

@@ -12,7 +12,7 @@ const MAX_CACHED_WRITERS = 10_000;
 type OpenedBody = Extract<ReturnType<BodyOpener["openStored"]>, { body: unknown }>;
 
 /** A change that was folded no longer opens. */
-export class UnopenedError extends StoredFileError {
+export class UnreadableChangeError extends StoredFileError {
   constructor() {
     super("damaged", "a stored change no longer opens");
   }
@@ -49,7 +49,7 @@ export function createChangeReader(deps: { changes: ChangeTable; opener: BodyOpe
   /** For folding records anew. The body opened before, else the change would not be in the log. */
   const replayOf = (stored: StoredChange, object: ObjectEntry): ReplayInput & { readonly openedBytes: number } => {
     const opened = openedOf(stored, object);
-    if (!opened) throw new UnopenedError();
+    if (!opened) throw new UnreadableChangeError();
     const { body, openedBytes } = opened;
     const answer = registry.rulesFor(body.dataset, body.definition);
     if (!("rules" in answer)) throw new StoredFileError("damaged", `the definition of dataset ${body.dataset} is gone`);
@@ -58,7 +58,7 @@ export function createChangeReader(deps: { changes: ChangeTable; opener: BodyOpe
 
   return {
     replayOf,
-    /** For entering the projection anew, place in the graph and all. */
+    /** What the projection folds of a stored change, with its position in the graph. */
     inputOf(stored: StoredChange, object: ObjectEntry): FoldInput {
       const change = decodeChange(stored.bytes, stored.id);
       if (isDerivedRoot(change)) throw new Error("a derived root has no body");

@@ -30,7 +30,7 @@ export function createVerdicts({ changes, objects, acl, projection, ...deps }: V
     return acl.counts({ author, writer, seq, id, aclPos }) && !ranBackwards(stored);
   };
 
-  /** Answers whether it moved. */
+  /** Answers whether the verdict changed. */
   const retake = (stored: StoredChange, author: Uint8Array, writerId: Uint8Array, placed = true): boolean => {
     const counts = placed && judge(stored, author, writerId);
     if (counts === stored.counts) return false;
@@ -71,7 +71,7 @@ export function createVerdicts({ changes, objects, acl, projection, ...deps }: V
       if (known) retake(stored, known.author, known.id, isPlaced(stored));
     },
 
-    /** Of everything by these authors (hex). */
+    /** Takes the verdicts on all changes of these authors (hex) anew. */
     retakeOf(authors: ReadonlySet<string>): void {
       if (authors.size === 0) return;
       for (const known of changes.writers()) {
@@ -81,15 +81,15 @@ export function createVerdicts({ changes, objects, acl, projection, ...deps }: V
       }
     },
 
-    /** Of everything. Answers how many moved. */
+    /** Takes every verdict anew. Answers how many changed. */
     retakeAll(): number {
-      let moved = 0;
+      let changedCount = 0;
       const writers = new Map(changes.writers().map((known) => [known.no, known]));
       for (const stored of pages((after) => changes.after(after, PAGE))) {
         const known = writers.get(stored.writer);
-        if (known && retake(stored, known.author, known.id)) moved++; // a derived root has no writer
+        if (known && retake(stored, known.author, known.id)) changedCount++; // a derived root has no writer
       }
-      return moved;
+      return changedCount;
     },
 
     /** Places changes anew after a fork of the ACL was resolved. One whose record has no place here does not count. */

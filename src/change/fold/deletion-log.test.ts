@@ -77,15 +77,15 @@ const row = (space: Space, objectId: string) =>
 
 test("[CHANGE-8] the object's row is gone with the commit, here and where the entry arrives", async () => {
   const { one, other, objectId } = await world();
-  const told: unknown[] = [];
+  const notified: unknown[] = [];
   one.events.on("committed", (batch) => {
-    told.push(
+    notified.push(
       ...batch.touched.filter((touched) => touched.recordId === objectId && touched.dataset === OBJECTS_DATASET),
     );
   });
   await remove(one, objectId);
   expect(row(one, objectId)).toBeUndefined();
-  expect(told).toMatchObject([{ versionId: "", wasLive: true, doc: null }]);
+  expect(notified).toMatchObject([{ versionId: "", wasLive: true, doc: null }]);
   await exchange(one, other);
   expect(row(other, objectId)).toBeUndefined();
   expect(other.engine.object(objectId)!.deleted).toBe(true);

@@ -60,7 +60,7 @@ export function createModifiedStamp({ changes, rows, objects, batch }: ModifiedS
       objects.setModified(object, { lamport: change.lamport, change: change.id, ms: change.timeMs });
       return true;
     },
-    /** Whichever is the newest now that verdicts have moved. */
+    /** Whichever is the newest now that verdicts have changed. */
     findAnew(object: ObjectEntry): void {
       const newest = changes.newestOfObject(object.no);
       objects.setModified(

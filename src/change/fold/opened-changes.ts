@@ -6,7 +6,7 @@ import type { ChangeEnvelope } from "../codec/dataset-rules.ts";
 import type { DamagedChanges } from "../graph/damaged-changes.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
 import { type createEnvelopes, partsByRecord, type ReplayInput } from "./change-parts.ts";
-import { type ChangeReader, UnopenedError } from "./change-reader.ts";
+import { type ChangeReader, UnreadableChangeError } from "./change-reader.ts";
 
 /** Opened text of the changes that are kept at a time. */
 const KEPT_BYTES = 16 << 20;
@@ -40,7 +40,7 @@ export function createOpenedChanges(
     try {
       return reader.replayOf(stored, object);
     } catch (error) {
-      if (error instanceof UnopenedError && damaged.setAside(stored)) return undefined;
+      if (error instanceof UnreadableChangeError && damaged.setAside(stored)) return undefined;
       throw error;
     }
   };

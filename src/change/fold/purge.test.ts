@@ -3,8 +3,10 @@ import { readFileSync } from "node:fs";
 import {
   add,
   type Device,
+  deleteObject,
   exchange,
   fetchFrom,
+  missingBodies,
   purgedAfter,
   remove,
   withDevices,
@@ -36,8 +38,6 @@ async function createObject({ space }: Device): Promise<string> {
   return id;
 }
 
-const deleteObject = ({ space }: Device, id: string) => space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
-
 /** Rows of an object by record id, as stored. */
 function rowsOf({ space }: Device, id: string): string[] {
   const collectionId = space.engine.collectionIdOf(space.engine.object(id)!, "items");
@@ -51,9 +51,8 @@ const changesOf = (device: Device, id: string) => {
 const stubsOf = (device: Device, id: string) => changesOf(device, id).filter(({ bytes }) => isStub(bytes));
 const waitingForKey = ({ space }: Device) =>
   space.store.db.query<{ n: number }, []>("SELECT count(*) AS n FROM pending_bodies WHERE wait_kind = 'key'").get()!.n;
-const missing = ({ space }: Device) => space.store.pendingBodies.count();
 
-/** Deleted, told to the others and torn down everywhere. */
+/** Deletes an object, and resolves once it is torn down on every device. */
 async function deleted(by: Device, id: string, others: readonly Device[]): Promise<void> {
   await deleteObject(by, id);
   await exchange([by, ...others]);
@@ -78,7 +77,7 @@ describe("the content of deleted objects", () => {
       expect(await one.space.engine.purgeDeleted()).toBe(0);
       expect(stubsOf(one, id)).toHaveLength(3);
       expect(changesOf(one, id).map((change) => change.id)).toEqual(changesOf(two, id).map((change) => change.id));
-      expect(missing(one)).toBe(0);
+      expect(missingBodies(one)).toBe(0);
       expect(await one.values()).toEqual({ kept: "kept" });
       const path = one.space.store.path;
       await one.reopen();
@@ -124,7 +123,7 @@ describe("the content of deleted objects", () => {
         for (const each of order === "reversed" ? bytes.toReversed() : bytes)
           expect(["stored", "parked", "known"]).toContain((await late.ingest(each)).kind);
         expect(late.changes()).toHaveLength(one.changes().length);
-        expect(missing(late)).toBe(0);
+        expect(missingBodies(late)).toBe(0);
         expect(late.space.store.parked.usage().count).toBe(0);
         expect(await late.rows()).toEqual(await one.rows());
         expect(late.space.engine.object(id)!.deleted).toBe(true);
@@ -148,7 +147,7 @@ describe("the content of deleted objects", () => {
       );
       await fetchFrom(one, two);
       expect(stubsOf(one, id)).toHaveLength(4);
-      expect(missing(one)).toBe(0);
+      expect(missingBodies(one)).toBe(0);
     }));
 
   test("[CHANGE-8] a deletion that loses its right brings the object back: its bodies are missed, asked for and folded", () =>
@@ -168,12 +167,12 @@ describe("the content of deleted objects", () => {
       expect(await purgedAfter(devices, witness, DELETED_GRACE_MS)).toBe(3);
       expect(rowsOf(witness, id)).toEqual([]);
       await remove(owner, account);
-      await witness.space.aclService.take(owner.chain());
+      await witness.space.aclService.take(owner.aclLog());
       expect(witness.space.engine.object(id)!.deleted).toBe(false);
-      expect(missing(witness)).toBe(3);
+      expect(missingBodies(witness)).toBe(3);
       expect(rowsOf(witness, id)).toEqual([]);
       await fetchFrom(witness, owner);
-      expect(missing(witness)).toBe(0);
+      expect(missingBodies(witness)).toBe(0);
       expect(rowsOf(witness, id)).toEqual(rowsOf(owner, id));
       expect(rowsOf(witness, id)).toHaveLength(3);
     }));
@@ -192,15 +191,15 @@ describe("stubs of what is not deleted", () => {
       const bytes = one.changes().map((change) => change.bytes);
       for (const each of bytes) await two.ingest(stubOf(each));
       expect(await two.values()).toEqual({});
-      expect(missing(two)).toBe(3);
+      expect(missingBodies(two)).toBe(3);
       await two.reopen();
       await two.space.engine.rebuildProjection();
-      expect(missing(two)).toBe(3);
+      expect(missingBodies(two)).toBe(3);
       expect(two.space.store.pendingBodies.missingBodies(10)).toHaveLength(3);
       // What is written meanwhile sorts behind.
       await two.write("b", "own");
       for (const each of bytes.toReversed()) await two.ingest(each);
-      expect(missing(two)).toBe(0);
+      expect(missingBodies(two)).toBe(0);
       await fetchFrom(one, two);
       expect(await two.values()).toEqual({ a: "3", b: "own" });
       expect(await two.rows()).toEqual(await one.rows());
@@ -230,7 +229,7 @@ describe("stubs of what is not deleted", () => {
       expect((await one.ingest(unknownKey)).kind).toBe("parked");
       expect((await two.ingest(stubOf(broken))).kind).toBe("stored");
       expect((await two.ingest(stubOf(unknownKey))).kind).toBe("stored");
-      expect(missing(two)).toBe(2);
+      expect(missingBodies(two)).toBe(2);
 
       await exchange([one, two]);
       const ids = (device: Device) =>
@@ -241,7 +240,7 @@ describe("stubs of what is not deleted", () => {
       expect(ids(one)).toEqual(ids(two));
       // Both wait for the key, and for nothing else; both still have the body.
       for (const device of [one, two]) {
-        expect([device.name, missing(device)]).toEqual([device.name, 1]);
+        expect([device.name, missingBodies(device)]).toEqual([device.name, 1]);
         expect(waitingForKey(device)).toBe(1);
         expect(device.space.store.parked.usage().count).toBe(0);
         expect(isStub(device.changes().at(-1)!.bytes)).toBe(false);
@@ -258,15 +257,15 @@ describe("stubs of what is not deleted", () => {
       const member = devices.open("member", account);
       await remove(owner, account); // a new epoch, whose key the member does not get
       await owner.write("a", "1");
-      await member.space.aclService.take(owner.chain());
+      await member.space.aclService.take(owner.aclLog());
       const all = owner.changes().map(({ bytes }) => bytes);
       for (const bytes of all) await member.ingest(stubOf(bytes));
       for (const bytes of all) await member.ingest(bytes);
       expect(waitingForKey(member)).toBe(1);
       expect(await member.values()).toEqual({});
       await add(owner, account);
-      await member.space.aclService.take(owner.chain());
-      expect(missing(member)).toBe(0);
+      await member.space.aclService.take(owner.aclLog());
+      expect(missingBodies(member)).toBe(0);
       expect(await member.rows()).toEqual(await owner.rows());
     }));
 });

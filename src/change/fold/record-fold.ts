@@ -17,7 +17,7 @@ export type RecordState =
 
 /** An op that was dropped; `opIndex` -1 stands for the whole part. */
 interface Drop {
-  /** Which of the change's parts on the record. */
+  /** The index of the part, among those parts of the change that are about the record. */
   part: number;
   opIndex: number;
   refusal: Refusal;

@@ -54,7 +54,7 @@ function tracesAtMost(traceIds: readonly string[] | undefined): number {
   return traceIds.reduce((sum, { length }) => sum + ESCAPED_UNIT_BYTES * length + 3, VERSION_LEVEL_BYTES);
 }
 
-/** In the record and in its version tree. */
+/** A bound for what a path takes in the record and in its version tree. */
 function pathAtMost(path: string): number {
   return 2 * ESCAPED_UNIT_BYTES * path.length + VERSION_LEVEL_BYTES * levelsOf(path);
 }

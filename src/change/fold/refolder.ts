@@ -97,18 +97,18 @@ export function createRefolder({ store, objects, writer, opened, sliceMs, batch,
     return bytes;
   };
 
-  const checkpointBefore = (row: number, place: OrderKey): Progress => {
-    const found = rows.checkpointBefore(row, place.lamport, place.change);
+  const checkpointBefore = (row: number, position: OrderKey): Progress => {
+    const found = rows.checkpointBefore(row, position.lamport, position.change);
     return found
       ? { state: toRecordState(found.state, found.doc), at: found, ops: found.ops }
       : { state: ABSENT, at: BEGINNING, ops: 0 };
   };
 
   /** The state that a record had before a change: for the rare one that spoils it while it is folded. */
-  const stateBefore = (row: { no: number; id: string }, object: ObjectEntry, place: OrderKey): RecordState => {
-    const progress = checkpointBefore(row.no, place);
+  const stateBefore = (row: { no: number; id: string }, object: ObjectEntry, position: OrderKey): RecordState => {
+    const progress = checkpointBefore(row.no, position);
     for (const { no, at } of countedChanges(row.no, progress.at)) {
-      if (compareOrder(at, place) >= 0) break;
+      if (compareOrder(at, position) >= 0) break;
       advance(progress, no, at, row, object);
     }
     return progress.state;
@@ -140,7 +140,7 @@ export function createRefolder({ store, objects, writer, opened, sliceMs, batch,
       return;
     }
     const dataset = store.datasetName(dirty.datasetNo);
-    const outdated = rows.placesOfCheckpoints(no, from.lamport, from.change);
+    const outdated = rows.positionsOfCheckpoints(no, from.lamport, from.change);
     const progress = checkpointBefore(no, from);
     let openedBytes = 0;
     for (const { no: change, at } of countedChanges(no, progress.at)) {
@@ -163,7 +163,7 @@ export function createRefolder({ store, objects, writer, opened, sliceMs, batch,
       if (writer.isCheckpointDue(progress.state, opsBefore, progress.ops))
         writer.addCheckpoint(no, progress.state, at, progress.ops);
     }
-    for (const place of outdated) rows.dropCheckpoint(no, place);
+    for (const position of outdated) rows.dropCheckpoint(no, position);
     finish(dirty);
     const before = row.state === ROW_LIVE ? row.doc : null;
     const shown = writer.update(row, progress.state, progress.at, progress.ops);

@@ -47,18 +47,18 @@ export function createRowRepair({ store, objects, projection, deletions, onRepai
     return { object, dataset, collectionId: collectionOf(store, object, dataset), id };
   };
 
-  /** The row's text without local fields, and its place in the order of its changes. */
+  /** The row's text without local fields, and its position in the order of its changes. */
   const foldedOf = (row: StoredRow, { object, dataset, id }: Origin) => {
     const isObject = dataset === OBJECTS_DATASET;
     const deletion = isObject && object.deleted ? deletions.deletionOf(object) : undefined;
     const { state, at, ops } = projection.foldWhole(row.no, id, object);
-    const place = { lamport: at.lamport, change: at.change, ops };
+    const position = { lamport: at.lamport, change: at.change, ops };
     if (deletion)
-      return { ...place, state: ROW_TOMBSTONE as RowState, text: projection.tombstoneText(object, deletion) };
-    if (state.kind === "absent") return { ...place, state: ROW_ABSENT as RowState, text: null };
+      return { ...position, state: ROW_TOMBSTONE as RowState, text: projection.tombstoneText(object, deletion) };
+    if (state.kind === "absent") return { ...position, state: ROW_ABSENT as RowState, text: null };
     const text = JSON.stringify(state.doc);
     return {
-      ...place,
+      ...position,
       state: rowStateOf(state),
       text: isObject && state.kind === "live" ? projection.stamped(object, text) : text,
     };
@@ -84,11 +84,11 @@ export function createRowRepair({ store, objects, projection, deletions, onRepai
     let isLocalLost = false;
     store.db.transaction(() => {
       if (rows.absorbTwin(no, collectionId, id)) rows.addLive(collectionId, -1);
-      const { state, text, ...place } = foldedOf(row, origin);
+      const { state, text, ...position } = foldedOf(row, origin);
       const fields = row.hasLocal && state === ROW_LIVE && text !== null ? localFields(row, text) : undefined;
       isLocalLost = row.hasLocal && state === ROW_LIVE && fields === undefined;
       const doc = fields && text !== null ? overlayLocal(text, fields) : text;
-      rows.restore({ no, collectionId, id, doc, state, ...place });
+      rows.restore({ no, collectionId, id, doc, state, ...position });
       if (fields && text !== null && Object.keys(fields).length > 0) rows.putLocal(no, text, JSON.stringify(fields));
       else if (row.hasLocal) rows.dropLocal(no);
     })();

@@ -61,8 +61,8 @@ export function createRowWriter(rows: RowTable, checkpointEveryOps = CHECKPOINT_
       rows.addCheckpoint(row, { ...at, ops, state: rowStateOf(state), doc });
     },
 
-    isAsCheckpointed(row: number, place: OrderKey, state: RecordState): boolean {
-      const checkpoint: (Pick<Checkpoint, "doc"> & { state: number }) | undefined = rows.checkpointAt(row, place);
+    isAsCheckpointed(row: number, position: OrderKey, state: RecordState): boolean {
+      const checkpoint: (Pick<Checkpoint, "doc"> & { state: number }) | undefined = rows.checkpointAt(row, position);
       return (
         checkpoint !== undefined &&
         state.kind !== "absent" &&

@@ -11,7 +11,7 @@ test("[CHANGE-8] an object that is back before its rows are torn down keeps them
     const account = createAccount();
     await add(first, account);
     const member = devices.open("member", account);
-    for (const device of [two, member]) await device.space.aclService.take(first.chain());
+    for (const device of [two, member]) await device.space.aclService.take(first.aclLog());
     const set = { id: "a", upsert: true, ops: [{ type: "$set" as const, path: "v", value: "kept" }] };
     const ids: string[] = [];
     for (let n = 0; n < OBJECTS; n++)
@@ -29,7 +29,7 @@ test("[CHANGE-8] an object that is back before its rows are torn down keeps them
     // The device that moves the rights has not heard of the deletions: they do not count, and the objects are back.
     await remove(first, account);
     const tearing = engine.tearDownDeleted();
-    await two.space.aclService.take(first.chain());
+    await two.space.aclService.take(first.aclLog());
     await tearing;
     const kept = ids.map((id) => engine.record(engine.object(id)!, ITEMS.name, "a")?.["v"]);
     expect(kept).toEqual(ids.map(() => "kept"));

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { compareBytes, equalBytes } from "../../base/bytes.ts";
-import { type HeadRef, headsAfter, headsMoved } from "./heads.ts";
+import { type HeadRef, headsAfter, headsChanged } from "./heads.ts";
 
 const head = (no: number): HeadRef => ({
   no,
@@ -27,7 +27,7 @@ test("a change takes its parents' place, in order", () => {
 test("what moved is what is stored against what is", () => {
   fc.assert(
     fc.property(numbers, numbers, (before, after) => {
-      const { added, dropped } = headsMoved(sorted(before.map(head)), sorted(after.map(head)));
+      const { added, dropped } = headsChanged(sorted(before.map(head)), sorted(after.map(head)));
       expect(new Set(added)).toEqual(new Set(after).difference(new Set(before)));
       expect(new Set(dropped)).toEqual(new Set(before).difference(new Set(after)));
     }),

@@ -9,7 +9,7 @@ export interface HeadRef {
 }
 
 /** Where an id stands, or would, among heads sorted by id. */
-function placeOf(heads: readonly HeadRef[], id: Uint8Array): number {
+function indexFor(heads: readonly HeadRef[], id: Uint8Array): number {
   let [from, to] = [0, heads.length];
   while (from < to) {
     const middle = (from + to) >> 1;
@@ -26,15 +26,15 @@ function placeOf(heads: readonly HeadRef[], id: Uint8Array): number {
 export function headsAfter(before: readonly HeadRef[], parents: readonly Uint8Array[], head: HeadRef): HeadRef[] {
   const heads = [...before];
   for (const parent of parents) {
-    const at = placeOf(heads, parent);
+    const at = indexFor(heads, parent);
     if (heads[at] && equalBytes(heads[at].id, parent)) heads.splice(at, 1);
   }
-  heads.splice(placeOf(heads, head.id), 0, head);
+  heads.splice(indexFor(heads, head.id), 0, head);
   return heads;
 }
 
 /** What to add to the heads that are stored, and what to drop from them, by the changes' numbers. Both sorted by id. */
-export function headsMoved(
+export function headsChanged(
   stored: readonly HeadRef[],
   now: readonly HeadRef[],
 ): { added: number[]; dropped: number[] } {

@@ -9,9 +9,9 @@ export function namedChange(
   objectNo: number,
   version: string,
 ): StoredChange | undefined {
-  const place = parseVersion(version);
-  if (!place) return undefined;
-  const { lamport, idPrefix } = place;
+  const position = parseVersion(version);
+  if (!position) return undefined;
+  const { lamport, idPrefix } = position;
   return changes.atLamport(objectNo, lamport).find(({ id }) => equalBytes(id.subarray(0, idPrefix.length), idPrefix));
 }
 

@@ -3,7 +3,7 @@ import type { ObjectId } from "../../base/ids.ts";
 import { cidFromDigest, digestOfCid } from "../../crypto/cid.ts";
 import type { ChangeTable } from "../../store/change-table.ts";
 import { createObjectTable } from "../../store/object-table.ts";
-import { type HeadRef, headsMoved } from "./heads.ts";
+import { type HeadRef, headsChanged } from "./heads.ts";
 
 /** An object as the engine holds it. Fields are replaced, never mutated, so that a rollback can restore them. */
 export interface ObjectEntry {
@@ -147,7 +147,7 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
       const stamped: ObjectEntry[] = [];
       for (const entry of dirty) {
         if (entry.headsDirty) {
-          const { added, dropped } = headsMoved(entry.storedHeads, entry.heads);
+          const { added, dropped } = headsChanged(entry.storedHeads, entry.heads);
           for (const change of dropped) changes.dropHead(entry.no, change);
           for (const change of added) changes.addHead(entry.no, change);
           entry.storedHeads = entry.heads;

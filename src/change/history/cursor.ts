@@ -9,10 +9,10 @@ export interface HistoryCursor {
 }
 
 const ID_BYTES = 32;
-const PLACE_BYTES = 8 + ID_BYTES;
+const POSITION_BYTES = 8 + ID_BYTES;
 
 export function encodeCursor({ lamport, id }: HistoryCursor): string {
-  const bytes = Buffer.alloc(PLACE_BYTES);
+  const bytes = Buffer.alloc(POSITION_BYTES);
   bytes.writeBigUInt64BE(BigInt(lamport));
   bytes.set(id, 8);
   return bytesToBase64Url(bytes);
@@ -21,7 +21,7 @@ export function encodeCursor({ lamport, id }: HistoryCursor): string {
 /** Errors: request.invalid_field. */
 export function decodeCursor(text: string): HistoryCursor {
   const bytes = base64UrlToBytes(text);
-  const lamport = bytes?.length === PLACE_BYTES ? Number(Buffer.from(bytes).readBigUInt64BE()) : Number.NaN;
+  const lamport = bytes?.length === POSITION_BYTES ? Number(Buffer.from(bytes).readBigUInt64BE()) : Number.NaN;
   if (!bytes || !Number.isSafeInteger(lamport)) {
     const why = refusal("cursor.none");
     throw refusedPart("request.invalid_field", { field: "cursor" }, why, "colon", refusal("cursor.whence"));

@@ -40,14 +40,14 @@ export async function diffAt(deps: DiffDeps, reading: Reading, request: DiffRequ
   for (let index = 0; index < graph.size; index++) {
     if (before.hasIndex(index) !== after.hasIndex(index)) between.push(index);
   }
-  const moved = new Set(between);
+  const differing = new Set(between);
   const openers = createOpeners(deps.engine);
   const budget = createViewBudget();
   const datasets: HistoryDiff["datasets"] = [];
-  for (const dataset of datasetsOf(store, graph, (index) => moved.has(index))) {
+  for (const dataset of datasetsOf(store, graph, (index) => differing.has(index))) {
     if (request.dataset !== undefined && request.dataset !== dataset) continue;
     const records: HistoryRecordDiff[] = [];
-    for await (const row of movedRows(deps, openers, reading, dataset, between, request.recordIds)) {
+    for await (const row of changedRows(deps, openers, reading, dataset, between, request.recordIds)) {
       const diff = diffRecord(
         row.id,
         dataset,
@@ -64,7 +64,7 @@ export async function diffAt(deps: DiffDeps, reading: Reading, request: DiffRequ
 }
 
 /** Yields, by id, the rows of a dataset that the given changes (by index in the graph) touched. */
-async function* movedRows(
+async function* changedRows(
   { store }: DiffDeps,
   openers: Openers,
   reading: Reading,
@@ -74,11 +74,11 @@ async function* movedRows(
 ): AsyncGenerator<RowRef> {
   const { graph } = reading;
   const datasetNo = store.findDatasetNo(dataset);
-  const moved = between.filter((index) => graph.datasetNoAt(index) === datasetNo);
+  const withinDataset = between.filter((index) => graph.datasetNoAt(index) === datasetNo);
   let ids = recordIds;
-  if (!ids && moved.length <= OPENED_AT_MOST) {
+  if (!ids && withinDataset.length <= OPENED_AT_MOST) {
     const found = new Set<string>();
-    for (const index of moved) {
+    for (const index of withinDataset) {
       for (const id of openers(store.changes.byNo(graph.changeAt(index))!, reading).partsById.keys()) found.add(id);
       await reading.breathe();
     }
@@ -91,9 +91,9 @@ async function* movedRows(
     }
     return;
   }
-  const changes = new Set(moved.map((index) => graph.changeAt(index)));
+  const changes = new Set(withinDataset.map((index) => graph.changeAt(index)));
   let lowest = Number.POSITIVE_INFINITY;
-  for (const index of moved) lowest = Math.min(lowest, graph.lamportAt(index));
+  for (const index of withinDataset) lowest = Math.min(lowest, graph.lamportAt(index));
   for await (const row of rowsOf(store, reading, dataset)) {
     if (await isTouchedBy(store, reading, row.no, lowest, changes)) yield row;
     await reading.breathe();

@@ -67,7 +67,7 @@ export function beginObjectRead(
   };
 }
 
-/** The same with the object's graph. */
+/** Begins to read an object's past: the object, its graph and the versions in it. */
 export async function beginReading(
   deps: ReadDeps & { graphs: Graphs },
   objectId: string,

@@ -70,14 +70,14 @@ async function newestCounted(
   past: Past,
   version: { lamport: number; id: Uint8Array },
 ): Promise<number | undefined> {
-  let place = version;
+  let position = version;
   for (;;) {
-    const page = store.history.countedUpTo(reading.object.no, place, ROWS_A_READ);
+    const page = store.history.countedUpTo(reading.object.no, position, ROWS_A_READ);
     const found = page.find((change) => past.has(change.no));
     if (found) return found.timeMs;
     const last = page[page.length - 1];
     if (!last || page.length < ROWS_A_READ) return undefined;
-    place = { lamport: last.lamport, id: last.id };
+    position = { lamport: last.lamport, id: last.id };
     await reading.breathe();
   }
 }

@@ -162,7 +162,7 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
     return Promise.all(verdicts);
   };
 
-  /** As `start`, also after a failure. */
+  /** Starts the work, even if it failed before. */
   const restart = (): void => {
     failed = false;
     start();

@@ -31,7 +31,7 @@ describe("who has no right", () => {
           await remove(one, other);
         }
         for (const { bytes } of one.changes()) await two.ingest(bytes);
-        await two.space.aclService.take(one.chain());
+        await two.space.aclService.take(one.aclLog());
         const before = stored(two);
         const junk: Uint8Array[] = [];
         for (let writer = 0; writer < 20; writer++) {

@@ -28,7 +28,7 @@ import type { Projection } from "../fold/projection.ts";
 import { type ChangeLog, ROOT_DATASET } from "../graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { Unblocked } from "../graph/unblocked.ts";
-import { createPlaceFinder, type GraphPosition } from "./change-place.ts";
+import { createPositionFinder, type GraphPosition } from "./change-position.ts";
 import { contentOf, isNeedless } from "./content.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 import { createLateBodies } from "./late-body.ts";
@@ -70,7 +70,7 @@ export function createIngest(deps: IngestDeps) {
   const space = digestOfCid(deps.spaceId)!;
   const aside = createSetAside({ store, acl, quota: deps.quota, clock: deps.clock });
   const { quarantine, park, hasRoom, isStranger } = aside;
-  const placeOf = createPlaceFinder({ store, objects, acl, aside });
+  const positionOf = createPositionFinder({ store, objects, acl, aside });
   /** Definitions that came in, and that may unblock waiting changes. */
   const defined: string[] = [];
   /** What does not count is not folded, but what it defines is known as of any other. Answers whether it was folded. */
@@ -133,39 +133,39 @@ export function createIngest(deps: IngestDeps) {
   /** The rest, for a change that its author signed. */
   const admitSigned = (change: Change, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
     admitUnread(change, scope);
-    const found = placeOf(change, bytes);
+    const found = positionOf(change, bytes);
     if ("verdict" in found) return found.verdict;
-    const { counts, object } = found.place;
+    const { counts, object } = found.position;
     if (!counts && !hasRoom(bytes) && !parked.voucherFor(change.id))
       return { kind: "refused", refusal: refusal("change.uncounted_quota"), ofStranger: true };
     return object
-      ? admitChange(change, found.place, object, bytes, scope)
-      : admitRoot(change, found.place, bytes, scope);
+      ? admitChange(change, found.position, object, bytes, scope)
+      : admitRoot(change, found.position, bytes, scope);
   };
 
-  const admitRoot = (change: Change, place: GraphPosition, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
+  const admitRoot = (change: Change, position: GraphPosition, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
     const { header, id } = change;
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const created = objects.insert(id, bytes, header.author, header.time);
     scope.onRollback(() => objects.forget(created));
-    log.append({ ...entryOf(change, place), bytes, datasetNo: ROOT_DATASET }, created, writer, scope);
+    log.append({ ...entryOf(change, position), bytes, datasetNo: ROOT_DATASET }, created, writer, scope);
     deps.deletions.apply(created); // it may be in the deletion log already
     parked.drop(id);
     noteDecisive(change);
     // It touches no record, and others may have to be given it all the same.
-    if (place.counts) deps.batch.noteObject(created.idText);
-    return { kind: "stored", counts: place.counts };
+    if (position.counts) deps.batch.noteObject(created.idText);
+    return { kind: "stored", counts: position.counts };
   };
 
   const admitChange = (
     change: Change,
-    place: GraphPosition,
+    position: GraphPosition,
     object: ObjectEntry,
     bytes: Uint8Array,
     scope: WriteScope,
   ): IngestVerdict => {
     const { header, id } = change;
-    const { counts, parents } = place;
+    const { counts, parents } = position;
     const whole = wholeOf(change, bytes);
     const opened = change.sealed ? opener.open(change, object.idText) : opener.openStored(whole, object.idText);
     const content = contentOf(opened, id, registry);
@@ -179,7 +179,7 @@ export function createIngest(deps: IngestDeps) {
     const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
     const kept = isDropped ? stubOf(bytes) : whole;
     const datasetNo = "body" in content && counts && !isDropped ? store.datasetNo(content.body.dataset) : 0;
-    const no = log.append({ ...entryOf(change, place), bytes: kept, datasetNo }, object, writer, scope);
+    const no = log.append({ ...entryOf(change, position), bytes: kept, datasetNo }, object, writer, scope);
     if ("wait" in content && !isDropped && !(content.wait === "body" && object.deleted))
       pendingBodies.put(no, object.no, content.wait, content.what);
     const folding = { no, id, lamport: header.lamport, writer: writer.no, counts, timeMs: header.time };

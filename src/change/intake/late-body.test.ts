@@ -2,8 +2,10 @@ import { describe, expect, test } from "bun:test";
 import {
   add,
   type Device,
+  deleteObject,
   exchange,
   fetchFrom,
+  missingBodies,
   purgedAfter,
   remove,
   withDevices,
@@ -34,8 +36,6 @@ async function createObject({ space }: Device, records = ["a", "b", "c"]): Promi
   return objectId;
 }
 
-const deleteObject = ({ space }: Device, id: string) => space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
-const missing = ({ space }: Device) => space.store.pendingBodies.count();
 /** Changes of an object that are here with their bodies. */
 const wholeOf = (device: Device, id: string) => {
   const { no } = device.space.engine.object(id)!;
@@ -44,7 +44,7 @@ const wholeOf = (device: Device, id: string) => {
 
 /** The same as `fetchFrom`, in one go. */
 async function takeAll(to: Device, from: Device): Promise<void> {
-  await to.space.aclService.take(from.chain());
+  await to.space.aclService.take(from.aclLog());
   await to.space.engine.ingest(from.changes().map(({ bytes }) => bytes));
 }
 
@@ -85,7 +85,7 @@ describe("bodies that come late", () => {
       expect((await two.ingest(stubOf(huge))).kind).toBe("stored");
       const [verdict] = await two.space.engine.ingest([huge]);
       expect(verdict).toMatchObject({ kind: "stored", refusal: refusal("change.body_too_large") });
-      expect(missing(two)).toBe(0);
+      expect(missingBodies(two)).toBe(0);
       expect(isStub(two.changes().at(-1)!.bytes)).toBe(true);
       // The stub is all that is kept of it: whoever gives that back keeps it. Of a whole change it says nothing.
       const stubs = two
@@ -121,7 +121,7 @@ describe("bodies that come late", () => {
       await exchange([one, two]);
       for (const device of [one, two]) {
         expect(device.changes().filter(({ bytes }) => bytes.length > 900)).toHaveLength(0);
-        expect(missing(device)).toBe(0);
+        expect(missingBodies(device)).toBe(0);
         expect(await device.values()).toEqual({ a: "1" });
       }
       expect(vectorOf(one.space).digest).toEqual(vectorOf(two.space).digest);
@@ -146,13 +146,13 @@ describe("bodies that come late", () => {
       await fetchFrom(owner, member);
       expect(await purgedAfter(devices, owner, DELETED_GRACE_MS)).toBe(3);
       await remove(others, account);
-      await owner.space.aclService.take(others.chain());
-      expect(missing(owner)).toBe(3);
+      await owner.space.aclService.take(others.aclLog());
+      expect(missingBodies(owner)).toBe(3);
       const taken = await takeIn(
         owner.space,
         others.changes().map(({ bytes }) => bytes),
       );
-      expect(missing(owner)).toBe(0);
+      expect(missingBodies(owner)).toBe(0);
       expect(taken.foreignOwn).toBe(false);
     }));
 
@@ -170,7 +170,7 @@ describe("bodies that come late", () => {
       await owner.space.engine.write((tx) =>
         tx.append(tx.object(id)!, { dataset: "items", records: [{ id: "x", upsert: true, ops: [] }] }, ITEMS),
       );
-      await member.space.aclService.take(owner.chain());
+      await member.space.aclService.take(owner.aclLog());
       const late = owner.changes().at(-1)!.bytes;
       await member.ingest(stubOf(late));
       await member.ingest(late);
@@ -181,7 +181,7 @@ describe("bodies that come late", () => {
       expect(wholeOf(member, id)).toHaveLength(1);
       await add(owner, account);
       await fetchFrom(member, owner);
-      expect(missing(member)).toBe(0);
+      expect(missingBodies(member)).toBe(0);
       expect(wholeOf(member, id)).toHaveLength(0);
     }));
 
@@ -218,14 +218,14 @@ describe("bodies that come late", () => {
           await purging;
           await witness.ingest(late);
         }
-        await witness.space.aclService.take(owner.chain());
+        await witness.space.aclService.take(owner.aclLog());
         if (name === "in part") expect(await purging).toBeLessThan(records);
         expect(witness.space.engine.object(id)!.deleted).toBe(false);
-        expect(missing(witness)).toBeGreaterThan(0);
-        expect(missing(witness)).toBeLessThan(records + 2);
+        expect(missingBodies(witness)).toBeGreaterThan(0);
+        expect(missingBodies(witness)).toBeLessThan(records + 2);
         expect(listedStubs(witness)).toBe(0);
         await takeAll(witness, owner);
-        expect(missing(witness)).toBe(0);
+        expect(missingBodies(witness)).toBe(0);
         expect(listed(witness, id)).toEqual(listed(owner, id));
       }));
 
@@ -249,10 +249,10 @@ describe("bodies that come late", () => {
       const bodies = wholeOf(owner, id).map(({ bytes }) => bytes);
       for (const [index, device] of witnesses.entries()) {
         expect(await purgedAfter(devices, device, DELETED_GRACE_MS)).toBe(7);
-        await device.space.aclService.take(owner.chain());
+        await device.space.aclService.take(owner.aclLog());
         const order = [...bodies.slice(index), ...bodies.slice(0, index)].toReversed();
         for (const bytes of order) expect((await device.ingest(bytes)).kind).toBe("stored");
-        expect(missing(device)).toBe(0);
+        expect(missingBodies(device)).toBe(0);
         const shown = ({ space: { engine } }: Device) =>
           ["items", "objects"].map((dataset) =>
             engine.record(engine.object(id)!, dataset, dataset === "items" ? "r" : id),

@@ -24,7 +24,7 @@ test("[CHANGE-6] a change that does not count is neither folded nor noted in any
     );
     await remove(one, other);
     for (const each of one.changes()) await two.ingest(each.bytes);
-    await two.space.aclService.take(one.chain());
+    await two.space.aclService.take(one.aclLog());
     const { db } = two.space.store;
     const count = (table: string) => db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()!.n;
     const before = [count("rows"), count("touches")];

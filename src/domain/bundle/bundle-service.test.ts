@@ -1,15 +1,16 @@
 /** Bundles of two replicas that installed apart: who waits, who wins, and when the loser may end. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { codeOf } from "../../../test/support/errors-of.ts";
 import { holdTimers } from "../../../test/support/held-timers.ts";
 import { createRng } from "../../../test/support/rng.ts";
 import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
 import { until } from "../../../test/support/server/client.ts";
 import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 import {
-  createOpenSeed,
+  createOpenGenesis,
   deliver,
   type OpenEngine,
-  type OpenSpaceSeed,
+  type OpenGenesis,
   openEngine,
 } from "../../../test/support/worlds/open-engine.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
@@ -37,14 +38,14 @@ interface Replica {
 }
 
 let directory: ScratchDir;
-let space: OpenSpaceSeed;
+let space: OpenGenesis;
 let nowMs: number;
 let one: Replica;
 let other: Replica;
 
 beforeEach(() => {
   directory = scratchDir("svc-bundle-service");
-  space = createOpenSeed();
+  space = createOpenGenesis();
   nowMs = 1_760_000_000_000;
   [one, other] = [open("one"), open("other")];
 });
@@ -103,11 +104,6 @@ async function meet(): Promise<void> {
   await deliver(other.engine, one.engine, shuffle);
   for (const { engine } of [one, other]) await engine.idle();
 }
-const codeOf = (failing: Promise<unknown>): Promise<unknown> =>
-  failing.then(
-    () => "none",
-    (error: { code?: string }) => error.code,
-  );
 const ensure = ({ bundles }: Replica, derived = false) => bundles.ensure({ id: BUNDLE, derived });
 
 test("[BUNDLE-1] who may not have heard of an install waits, but for the owner and who has heard of all", async () => {

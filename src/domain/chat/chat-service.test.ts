@@ -1,9 +1,10 @@
 /** A chat between two accounts, of which one has two devices: who may change what, and what is unread for whom. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { codeOf } from "../../../test/support/errors-of.ts";
 import { createRng } from "../../../test/support/rng.ts";
 import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
 import { createAccount } from "../../../test/support/worlds/acl-world.ts";
-import { createOpenSeed, deliver, type OpenEngine, openEngine } from "../../../test/support/worlds/open-engine.ts";
+import { createOpenGenesis, deliver, type OpenEngine, openEngine } from "../../../test/support/worlds/open-engine.ts";
 import { createFrontiers } from "../../../test/support/worlds/read-frontiers.ts";
 import type { ReadFrontiers } from "../../account/read-frontiers.ts";
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
@@ -37,7 +38,7 @@ let open: (name: string, account: Account, frontiers?: ReadFrontiers) => Device;
 
 beforeEach(async () => {
   directory = scratchDir("svc-chat-service");
-  const space = createOpenSeed();
+  const space = createOpenGenesis();
   let now = 1_760_000_000_000;
   open = (name, account, frontiers = createFrontiers()) => {
     const engine = openEngine(directory.path, name, space, account, [OBJECTS, CHAT_RULES], () => now++);
@@ -85,11 +86,6 @@ const counters = ({ engine }: Device): JsonObject => {
   const chat = engine.record(engine.object(objectId)!, "objects", objectId)?.["chat"];
   return isJsonObject(chat) ? chat : {};
 };
-const codeOf = (failing: Promise<unknown>): Promise<unknown> =>
-  failing.then(
-    () => "none",
-    (error: { code?: string }) => error.code,
-  );
 describe("a message of another", () => {
   test("[CHAT-1] is edited and deleted by its author alone", async () => {
     const id = await send(ours!, "mine");

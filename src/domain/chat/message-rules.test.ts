@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { SvcError } from "../../protocol/errors.ts";
+import { refusalOf } from "../../../test/support/errors-of.ts";
 import {
   checkEditedText,
   checkEmoji,
@@ -8,16 +8,6 @@ import {
   MAX_MENTIONS,
   type MessageInput,
 } from "./message-rules.ts";
-
-function refusal(run: () => unknown): { code: string; details: unknown } {
-  try {
-    run();
-  } catch (thrown) {
-    if (thrown instanceof SvcError) return { code: thrown.code, details: thrown.details };
-    throw thrown;
-  }
-  throw new Error("it was taken");
-}
 
 const KIB_32 = 32 << 10;
 
@@ -31,9 +21,9 @@ describe("a message needs text or attachments (CHAT-1)", () => {
 
   test("neither is chat.text_required", () => {
     for (const input of [{}, { text: "" }, { attachments: {} }, { text: "", attachments: {} }]) {
-      expect(refusal(() => checkNewMessage(input)).code).toBe("chat.text_required");
+      expect(refusalOf(() => checkNewMessage(input)).code).toBe("chat.text_required");
     }
-    expect(refusal(() => checkEditedText("")).code).toBe("chat.text_required");
+    expect(refusalOf(() => checkEditedText("")).code).toBe("chat.text_required");
   });
 
   test("text has at most 32 KiB of UTF-8", () => {
@@ -42,7 +32,7 @@ describe("a message needs text or attachments (CHAT-1)", () => {
       () => checkNewMessage({ text: `${"é".repeat(KIB_32 / 2)}x` }),
       () => checkEditedText("x".repeat(KIB_32 + 1)),
     ]) {
-      expect(refusal(run)).toMatchObject({
+      expect(refusalOf(run)).toMatchObject({
         code: "request.invalid_field",
         details: { field: "text", limitBytes: KIB_32 },
       });
@@ -52,7 +42,7 @@ describe("a message needs text or attachments (CHAT-1)", () => {
 
   test("replyToMessageId has at most 256 bytes and need not exist", () => {
     expect(checkNewMessage({ text: "a", replyToMessageId: "x".repeat(256) }).replyToMessageId).toHaveLength(256);
-    expect(refusal(() => checkNewMessage({ text: "a", replyToMessageId: "x".repeat(257) }))).toMatchObject({
+    expect(refusalOf(() => checkNewMessage({ text: "a", replyToMessageId: "x".repeat(257) }))).toMatchObject({
       code: "request.invalid_field",
       details: { field: "replyToMessageId", limitBytes: 256 },
     });
@@ -83,7 +73,7 @@ describe("the agent group (CHAT-1)", () => {
   ];
   for (const [field, agent] of FAULTS) {
     test(`chat.agent_invalid names ${field} of ${JSON.stringify(agent)?.slice(0, 40)}`, () => {
-      expect(refusal(() => checkNewMessage({ text: "a", agent }))).toMatchObject({
+      expect(refusalOf(() => checkNewMessage({ text: "a", agent }))).toMatchObject({
         code: "chat.agent_invalid",
         details: { field },
       });
@@ -120,7 +110,7 @@ describe("attachments (CHAT-1)", () => {
   for (const [field, attachments] of FAULTS) {
     test(`request.invalid_field names ${field} of ${JSON.stringify(attachments).slice(0, 40)}`, () => {
       const input: MessageInput = { text: "a", attachments };
-      expect(refusal(() => checkNewMessage(input))).toMatchObject({
+      expect(refusalOf(() => checkNewMessage(input))).toMatchObject({
         code: "request.invalid_field",
         details: { field },
       });
@@ -132,7 +122,7 @@ describe("reactions (CHAT-1)", () => {
   test("are emoji of at most 64 bytes", () => {
     for (const emoji of ["👍", "👩‍👩‍👧‍👦", "*️⃣", "+1", "x".repeat(64)]) expect(checkEmoji(emoji)).toBe(emoji);
     for (const emoji of ["", "x".repeat(65), "a.b", ".", "*", "__proto__"]) {
-      expect(refusal(() => checkEmoji(emoji))).toMatchObject({
+      expect(refusalOf(() => checkEmoji(emoji))).toMatchObject({
         code: "request.invalid_field",
         details: { field: "emoji" },
       });

@@ -171,7 +171,7 @@ export function createUnread(deps: UnreadDeps) {
     close: stop,
   };
 
-  /** The unread messages that the authors of some versions knew. */
+  /** Returns the unread messages that the authors of these versions knew when they wrote. */
   async function unreadBefore(objectId: ObjectId, versions: readonly string[]): Promise<string[]> {
     const object = engine.object(objectId);
     const unread = object ? unreadIn(object).sort() : [];

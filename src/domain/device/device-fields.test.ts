@@ -1,16 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { SvcError } from "../../protocol/errors.ts";
+import { refusalOf } from "../../../test/support/errors-of.ts";
 import { checkDeviceUpdate, checkSlug, type DeviceUpdateInput, deviceOs } from "./device-fields.ts";
-
-function refusal(run: () => unknown): { code: string; details: unknown } {
-  try {
-    run();
-  } catch (thrown) {
-    if (thrown instanceof SvcError) return { code: thrown.code, details: thrown.details };
-    throw thrown;
-  }
-  throw new Error("it was taken");
-}
 
 describe("an update of the own row (DEV-1)", () => {
   test("may name the device and merge apps one by one", () => {
@@ -28,7 +18,7 @@ describe("an update of the own row (DEV-1)", () => {
 
   test("that says nothing is request.missing_field", () => {
     for (const input of [{}, { name: "" }, { apps: {} }, { name: "", apps: {} }]) {
-      expect(refusal(() => checkDeviceUpdate(input)).code).toBe("request.missing_field");
+      expect(refusalOf(() => checkDeviceUpdate(input)).code).toBe("request.missing_field");
     }
   });
 
@@ -49,7 +39,7 @@ describe("an update of the own row (DEV-1)", () => {
   ];
   for (const [field, input] of FAULTS) {
     test(`request.invalid_field names ${field} of ${JSON.stringify(input).slice(0, 50)}`, () => {
-      expect(refusal(() => checkDeviceUpdate(input))).toMatchObject({
+      expect(refusalOf(() => checkDeviceUpdate(input))).toMatchObject({
         code: "request.invalid_field",
         details: { field },
       });
@@ -60,7 +50,7 @@ describe("an update of the own row (DEV-1)", () => {
 test("a slug is not empty and has no dot", () => {
   expect(checkSlug("app", "agent")).toBe("agent");
   for (const slug of ["", "a.b", "*"]) {
-    expect(refusal(() => checkSlug("app", slug))).toMatchObject({
+    expect(refusalOf(() => checkSlug("app", slug))).toMatchObject({
       code: "request.invalid_field",
       details: { field: "app" },
     });

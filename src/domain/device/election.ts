@@ -29,7 +29,7 @@ export function electActive(rows: Iterable<DeviceRow>): Map<string, string> {
     if (!isJsonObject(apps) || !isJsonObject(activeClaims)) continue;
     for (const [slug, value] of Object.entries(activeClaims)) {
       const claim = readClaim(value);
-      // A claim outlives nothing: uninstalling the app forfeits it.
+      // A claim ends with its app: who uninstalls the app forfeits it.
       if (!claim || (ownValue(apps, slug) ?? null) === null) continue;
       const rival = best.get(slug);
       if (!rival || wins({ ...claim, id }, rival)) best.set(slug, { ...claim, id });

@@ -18,7 +18,7 @@ export function createCachedDocument(texts: readonly string[]): CachedDocument {
   const continuationsByBlock = new Map<string, Map<string, Stretch>>();
   const blockByContinuation = new Map<string, string>();
   const textById = new Map<string, string | null>();
-  place(texts.map((text) => take(JSON.parse(text) as JsonObject)));
+  indexIds(texts.map((text) => take(JSON.parse(text) as JsonObject)));
 
   return {
     note: (recordId, text) => void textById.set(recordId, text),
@@ -31,7 +31,7 @@ export function createCachedDocument(texts: readonly string[]): CachedDocument {
         if (text !== null) changed.push(take(JSON.parse(text) as JsonObject));
       }
       textById.clear();
-      place(changed);
+      indexIds(changed);
       return blocks;
     },
   };
@@ -69,7 +69,7 @@ export function createCachedDocument(texts: readonly string[]): CachedDocument {
   }
 
   /** Puts blocks, as their records now are, into their places. */
-  function place(ids: readonly (string | undefined)[]): void {
+  function indexIds(ids: readonly (string | undefined)[]): void {
     const changed = new Set(ids);
     const placed = [...changed].flatMap((id) => {
       const own = id === undefined ? undefined : ownById.get(id);
@@ -112,8 +112,8 @@ function merged(few: readonly BlockRow[], more: readonly BlockRow[]): readonly B
   const all: BlockRow[] = [];
   let at = 0;
   for (const block of more) {
-    const place = placeOf(few, block, at);
-    while (at < place) all.push(few[at++]!);
+    const index = indexOf(few, block, at);
+    while (at < index) all.push(few[at++]!);
     all.push(block);
   }
   while (at < few.length) all.push(few[at++]!);
@@ -121,7 +121,7 @@ function merged(few: readonly BlockRow[], more: readonly BlockRow[]): readonly B
 }
 
 /** Where a block would stand, at `from` or behind it. */
-function placeOf(blocks: readonly BlockRow[], block: BlockRow, from: number): number {
+function indexOf(blocks: readonly BlockRow[], block: BlockRow, from: number): number {
   let low = from;
   let high = blocks.length;
   while (low < high) {

@@ -137,10 +137,10 @@ function* fitWindow(document: ChangedDocument, from: number, atLeast: number): S
     return slot;
   };
   /** Slots by their place in the new document. */
-  const slotAt = (place: number): Slot | undefined => {
-    if (place < from) return outside(place);
-    const inside = slots[place - from];
-    const after = to + place - from - slots.length;
+  const slotAt = (index: number): Slot | undefined => {
+    if (index < from) return outside(index);
+    const inside = slots[index - from];
+    const after = to + index - from - slots.length;
     return inside ?? (after < blocks.length ? outside(after) : undefined);
   };
 
@@ -149,12 +149,12 @@ function* fitWindow(document: ChangedDocument, from: number, atLeast: number): S
   const end = from + slots.length;
   followings.set(end, rendered.followings[to] ?? DOCUMENT_END);
   followings.set(end + 1, rendered.followings[to + 1] ?? DOCUMENT_END);
-  for (let place = end - 1; place >= 0; place--) {
-    if (endsStep(end - place)) yield;
-    const following = fitSlot(place, slotAt, followings, renderer);
-    if (!following) return { fault: place, to };
-    if (place < from && sameFollowing(following, rendered.followings[place]!)) break;
-    followings.set(place, following);
+  for (let index = end - 1; index >= 0; index--) {
+    if (endsStep(end - index)) yield;
+    const following = fitSlot(index, slotAt, followings, renderer);
+    if (!following) return { fault: index, to };
+    if (index < from && sameFollowing(following, rendered.followings[index]!)) break;
+    followings.set(index, following);
   }
 
   return {
@@ -182,23 +182,23 @@ function* fitWindow(document: ChangedDocument, from: number, atLeast: number): S
  * none of that helps.
  */
 function fitSlot(
-  place: number,
-  slotAt: (place: number) => Slot | undefined,
+  index: number,
+  slotAt: (index: number) => Slot | undefined,
   followings: Map<number, Following>,
   renderer: BlockRenderer,
 ): Following | undefined {
-  const slot = slotAt(place)!;
+  const slot = slotAt(index)!;
   const attempt = (): Following | undefined => {
-    const { chunk, following } = renderer.renderBlock(slot.block, followings.get(place + 1)!);
+    const { chunk, following } = renderer.renderBlock(slot.block, followings.get(index + 1)!);
     return chunk === slot.want ? following : undefined;
   };
   const asIs = attempt();
   if (asIs) return asIs;
   const sourced = freshen(slot, renderer) ? attempt() : undefined;
   if (sourced) return sourced;
-  const next = slotAt(place + 1);
-  if (!next || followings.get(place + 1)!.from === "source" || !freshen(next, renderer)) return undefined;
-  followings.set(place + 1, renderer.renderBlock(next.block, followings.get(place + 2)!).following);
+  const next = slotAt(index + 1);
+  if (!next || followings.get(index + 1)!.from === "source" || !freshen(next, renderer)) return undefined;
+  followings.set(index + 1, renderer.renderBlock(next.block, followings.get(index + 2)!).following);
   return attempt();
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { refusalOf } from "../../../test/support/errors-of.ts";
 import { createRng, runSeed } from "../../../test/support/rng.ts";
-import { SvcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { applyMarkdownEdits, type MarkdownEdit } from "./markdown-edit.ts";
 import { findAll, findLineRuns } from "./text-search.ts";
@@ -9,15 +9,8 @@ const seed = runSeed("markdown edits");
 const edit = (content: string, oldText: string, newText: string, replaceAll?: boolean) =>
   applyMarkdownEdits(content, [{ oldText, newText, ...(replaceAll === undefined ? {} : { replaceAll }) }]);
 
-function refusal(content: string, edits: readonly MarkdownEdit[]): { code: string; details: unknown } {
-  try {
-    applyMarkdownEdits(content, edits);
-  } catch (thrown) {
-    if (thrown instanceof SvcError) return { code: thrown.code, details: thrown.details };
-    throw thrown;
-  }
-  throw new Error("the edits were taken");
-}
+const refusal = (content: string, edits: readonly MarkdownEdit[]) =>
+  refusalOf(() => applyMarkdownEdits(content, edits));
 
 describe("exact matches (EDIT-6)", () => {
   test("replace the one occurrence", () => {

@@ -14,7 +14,7 @@ export interface EventQuery {
 /** What a stream wants: an event must have one of the values in every dimension that has any. */
 export interface EventFilter {
   readonly scopes: ReadonlySet<EventScope>;
-  /** Spaces, for events of space scope. */
+  /** The spaces whose events pass; events of another scope need none. */
   readonly spaceIds: ReadonlySet<string>;
   /** Exact types. Any type, if there are neither types nor prefixes. */
   readonly types: ReadonlySet<string>;

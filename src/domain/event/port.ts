@@ -12,7 +12,7 @@ export interface EventInput {
 
 /** An event as subscribers see it: the payload of an `event` frame. */
 export interface BusEvent extends EventInput {
-  /** Stamped by the server; `self` for every device of this account. */
+  /** Set by the server. `self` is true for every device of this account. */
   readonly sender: { readonly identity: string; readonly self: boolean };
 }
 

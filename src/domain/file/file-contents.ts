@@ -90,7 +90,7 @@ export function createFileContents(deps: FileContentsDeps) {
   const inline = createInlineDurability({ engine, table, sync, changed: statuses.changed });
 
   const setStates = async (root: string, state: FileStateNo, note: BackupNote): Promise<void> => {
-    const moved = await engine.write((tx) => {
+    const changed = await engine.write((tx) => {
       const before = table.content(root);
       if (!before) return [];
       table.setState(root, state, note);
@@ -104,9 +104,9 @@ export function createFileContents(deps: FileContentsDeps) {
       const isNews = before.state !== state || before.lastErr !== note.lastErr || before.attempts !== note.attempts;
       return isNews ? refs.map(({ fileId }) => fileId) : [];
     });
-    statuses.changed(moved);
+    statuses.changed(changed);
     // What the network keeps may make way for other files now.
-    if (state === FILE_DURABLE && moved.length > 0) deps.onWork();
+    if (state === FILE_DURABLE && changed.length > 0) deps.onWork();
   };
 
   const noteProved = (content: Content): void => {

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { loopTurns } from "../../../test/support/loop-turns.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import { silentLog } from "../../base/log.ts";
 import type { Content } from "../../files/content.ts";
@@ -8,7 +9,7 @@ import type { FileContents } from "./file-contents.ts";
 import { createFilePrefetch } from "./file-prefetch.ts";
 
 const SPACE = "space" as SpaceId;
-const SETTLED = 50;
+const MANY_TURNS = 50;
 
 /** A device that knows contents by their roots, in this order, and a source that has those whose name begins with "good". */
 function createWorld(lists: { wanted?: string[]; pinned?: string[]; all?: string[] }) {
@@ -56,11 +57,11 @@ function createWorld(lists: { wanted?: string[]; pinned?: string[]; all?: string
     /** Looks until nothing more is tried; answers what is here then, and how often somebody was asked. */
     async look(changes = 0) {
       await prefetch.start();
-      for (let turn = 0; turn < SETTLED; turn++) {
+      for (let turn = 0; turn < MANY_TURNS; turn++) {
         if (turn < changes) changed();
         for (let before = -1; before !== asked; ) {
           before = asked;
-          await new Promise(setImmediate);
+          await loopTurns();
         }
       }
       await prefetch.stop();

@@ -12,8 +12,8 @@ test("[FILE-3] attempts and the last error are shown while it is pending, on the
   const refNow = () => ({ fileId: "file", owner: "object", root: "root", state: row.state }) as FileRef;
   const table = { ref: refNow, content: () => row as FileContent } as unknown as FileTable;
   const statuses = createFileStatuses(table, () => true);
-  const told: unknown[] = [];
-  statuses.subscribe((status) => told.push(status));
+  const notified: unknown[] = [];
+  statuses.subscribe((status) => notified.push(status));
   const file = { fileId: "file", objectId: "object", cached: true };
   const failed = { attempts: 2, lastErr: "The network has no room for it" };
   for (const [state, note, shown] of [
@@ -25,6 +25,6 @@ test("[FILE-3] attempts and the last error are shown while it is pending, on the
   ] as const) {
     row = { state, ...note };
     statuses.changed(["file"]);
-    expect([statuses.of(refNow()), told.at(-1)]).toStrictEqual(Array(2).fill({ ...file, ...shown }));
+    expect([statuses.of(refNow()), notified.at(-1)]).toStrictEqual(Array(2).fill({ ...file, ...shown }));
   }
 });

@@ -51,24 +51,24 @@ test("[ACL-20] an account is listed from the first space that both are in to the
   const directory = createIdentityDirectory({ store, accountId: me });
   const frames: IdentitiesFrame[] = [];
   directory.subscribe((frame) => void frames.push(frame));
-  const told = () => frames.splice(0);
+  const takeFrames = () => frames.splice(0);
   const [one, two] = ["one" as SpaceId, "two" as SpaceId];
 
   await directory.setMembers(one, [me, other]);
-  expect(told()).toEqual([{ added: [{ identity: other, spaceIds: [one] }] }]);
+  expect(takeFrames()).toEqual([{ added: [{ identity: other, spaceIds: [one] }] }]);
   await directory.setProfile(other, { name: "Otto" });
-  expect(told()).toEqual([{ updated: [{ identity: other, name: "Otto", spaceIds: [one] }] }]);
+  expect(takeFrames()).toEqual([{ updated: [{ identity: other, name: "Otto", spaceIds: [one] }] }]);
   await directory.setProfile(other, { name: "Otto" });
-  expect(told()).toEqual([]);
+  expect(takeFrames()).toEqual([]);
   await directory.setMembers(two, [other]);
   await directory.setMembers(one, []);
-  expect(told().map(({ updated }) => updated?.[0]?.spaceIds.toSorted())).toEqual([[one, two], [two]]);
+  expect(takeFrames().map(({ updated }) => updated?.[0]?.spaceIds.toSorted())).toEqual([[one, two], [two]]);
   expect(directory.list()).toEqual([{ identity: other, name: "Otto", spaceIds: [two] }]);
   expect(directory.get(other)).toEqual(directory.list()[0]!);
   expect(() => directory.get(me)).toThrow(expect.objectContaining({ code: "identity.not_found" }));
 
   await directory.setMembers(two, [me]);
-  expect(told()).toEqual([{ removed: [other] }]);
+  expect(takeFrames()).toEqual([{ removed: [other] }]);
   expect(directory.list()).toEqual([]);
   expect(() => directory.get(other)).toThrow(expect.objectContaining({ code: "identity.not_found" }));
   await store.close();

@@ -88,24 +88,24 @@ function regexOptions(path: FieldPath, regex: RE2JS): Guards[] {
 /** Joins a low and a high bound for one path into one range: `{n: {$gte: 1, $lt: 5}}`. */
 function joinRanges(options: readonly Guards[]): Guards[] {
   const kept: Guards[] = [];
-  const lowByPlace = new Map<string, RangeGuard>();
+  const lowByKey = new Map<string, RangeGuard>();
   const highs: RangeGuard[] = [];
   for (const guards of options) {
     const [only] = guards;
     if (guards.length !== 1 || !only || !("low" in only)) kept.push(guards);
-    else if (only.high === undefined) lowByPlace.set(placeOf(only), only);
+    else if (only.high === undefined) lowByKey.set(keyOf(only), only);
     else if (only.low === undefined) highs.push(only);
     else kept.push(guards);
   }
   for (const high of highs) {
-    const low = lowByPlace.get(placeOf(high));
-    lowByPlace.delete(placeOf(high));
+    const low = lowByKey.get(keyOf(high));
+    lowByKey.delete(keyOf(high));
     kept.push([low ? { ...high, low: low.low } : high]);
   }
-  return [...kept, ...[...lowByPlace.values()].map((low) => [low])];
+  return [...kept, ...[...lowByKey.values()].map((low) => [low])];
 }
 
-function placeOf({ path, type }: RangeGuard): string {
+function keyOf({ path, type }: RangeGuard): string {
   return `${type} ${path.text}`;
 }
 

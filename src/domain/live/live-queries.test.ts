@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
+import { loopTurns } from "../../../test/support/loop-turns.ts";
 import { DATASET, watch } from "../../../test/support/worlds/live-space.ts";
-import { nextTurn, summary, useLiveSpaces } from "../../../test/support/worlds/live-spaces.ts";
+import { summary, useLiveSpaces } from "../../../test/support/worlds/live-spaces.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 
 const { openSpace, withRecords } = useLiveSpaces();
@@ -223,14 +224,14 @@ test("[LIVE-2] subscribers are called once, after the write was answered, until 
   const watcher = await watch(space, {});
   await space.put("a", { n: 1 });
   expect(watcher.changed).toBe(0);
-  await nextTurn();
+  await loopTurns();
   expect(watcher.changed).toBe(1);
   await space.put("b", { n: 1 });
-  await nextTurn();
+  await loopTurns();
   expect(watcher.changed).toBe(1);
   watcher.take();
   await space.put("c", { n: 1 });
-  await nextTurn();
+  await loopTurns();
   expect(watcher.changed).toBe(2);
 });
 
@@ -245,7 +246,7 @@ test("[LIVE-4] more entries than the mailbox takes end a subscriber that lags, a
   }
   expect(slow.ended).toBeUndefined();
   await space.put("one more", { n: 0 });
-  await nextTurn();
+  await loopTurns();
   expect([slow.ended, roomy.ended, prompt.ended]).toEqual(["overflow", undefined, undefined]);
   expect(slow.subscription.take()).toBeUndefined();
   expect(roomy.take()).toHaveLength(17);
@@ -255,7 +256,7 @@ test("[LIVE-4] updates of the same record take one place", async () => {
   const space = await withRecords(1);
   const slow = await watch(space, { mailboxCapacity: 16 });
   for (let n = 0; n < 50; n++) await space.op("r0000", { type: "$set", path: `f${n % 4}`, value: n });
-  await nextTurn();
+  await loopTurns();
   expect(slow.ended).toBeUndefined();
   expect(slow.take()).toHaveLength(1);
 });
@@ -268,7 +269,7 @@ test("[LIVE-4] whatever one commit brings fits into an empty mailbox", async () 
       { id: `p${n}`, upsert: true, ops: [{ type: "$set", path: "", value: { n } }] },
     ]),
   );
-  await nextTurn();
+  await loopTurns();
   expect(watcher.ended).toBeUndefined();
   expect(watcher.take()).toHaveLength(40);
 });
@@ -289,7 +290,7 @@ test("[LIVE-1] a closed subscription is told nothing more and its window is forg
   await space.put("a", { n: -1 });
   watcher.subscription.close();
   watcher.subscription.close();
-  await nextTurn();
+  await loopTurns();
   expect(watcher.changed).toBe(0);
   expect(watcher.subscription.take()).toBeUndefined();
   expect(space.live.size).toBe(0);
@@ -316,7 +317,7 @@ test("[LIVE-3] a window whose filter takes long on what was written ends as drif
   await space.put("short", { s: "b" });
   expect(summary(other.take())).toEqual([{ added: ["short"] }]);
   await space.put("long", { s: "b".repeat(200_000) });
-  await nextTurn();
+  await loopTurns();
   expect([whole.ended, first.ended, other.ended]).toEqual(["drifted", "drifted", undefined]);
   expect(summary(other.take())).toEqual([{ added: ["long"] }]);
   expect(space.live.size).toBe(1);

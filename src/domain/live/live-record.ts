@@ -3,7 +3,7 @@ import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { mergeEffects } from "./merge-effects.ts";
 
-/** Of a part's text besides id, doc and ops. */
+/** How many characters of a part's text are neither id, doc nor ops. */
 const PART_CHARS = '{"id":"","doc":,"ops":[]}'.length;
 
 /** The texts of ops, made once: many windows keep the same ones for readers that are slow. */

@@ -1,8 +1,8 @@
 /** Windows that are read or counted aside, refilled, moved by late changes, or fail. */
 import { expect, test } from "bun:test";
-import { countTurns } from "../../../test/support/loop-turns.ts";
+import { countTurns, loopTurns } from "../../../test/support/loop-turns.ts";
 import { ALWAYS_ASIDE, DATASET, NEVER_ASIDE, watch } from "../../../test/support/worlds/live-space.ts";
-import { nextTurn, summary, useLiveSpaces } from "../../../test/support/worlds/live-spaces.ts";
+import { summary, useLiveSpaces } from "../../../test/support/worlds/live-spaces.ts";
 
 const { openSpace, withRecords } = useLiveSpaces();
 
@@ -10,7 +10,7 @@ test("[LIVE-2] a window that takes too long to read is read aside; writes meanwh
   const space = await withRecords(40, { readTimes: ALWAYS_ASIDE });
   space.hold(true);
   const opening = watch(space, { sort: ["n"], limit: 5, includeTotal: true });
-  await nextTurn();
+  await loopTurns();
   expect(space.heldReads).toBe(1);
   expect(space.live.size).toBe(1);
   await space.put("early", { n: -1 });
@@ -34,15 +34,15 @@ test("[LIVE-3] rows that leave while the refill waits: within the budget it is m
   space.hold(true);
   // Ten rows and the reserve of 1,024 behind them: two are missing when all but eight have left.
   await space.remove(...numbered(0, 1026));
-  await nextTurn();
+  await loopTurns();
   expect([strict.ended, normal.ended, any.ended]).toEqual(["drifted", undefined, undefined]);
   normal.take();
   any.take();
   expect(normal.ids()).toHaveLength(8);
   await space.put("between", { n: 1030.5 });
   space.hold(false);
-  await nextTurn();
-  await nextTurn();
+  await loopTurns();
+  await loopTurns();
   normal.take();
   const fresh = () =>
     space
@@ -53,11 +53,11 @@ test("[LIVE-3] rows that leave while the refill waits: within the budget it is m
 
   space.hold(true);
   await space.remove(...numbered(1026, 2066));
-  await nextTurn();
+  await loopTurns();
   expect([normal.ended, any.ended]).toEqual(["drifted", undefined]);
   space.hold(false);
-  await nextTurn();
-  await nextTurn();
+  await loopTurns();
+  await loopTurns();
   any.take();
   expect(any.ids()).toEqual(fresh());
 });
@@ -67,7 +67,7 @@ test("[LIVE-3] a full window that runs out of matches has lost what nothing repl
   const strict = await watch(space, { sort: ["n"], limit: 10 });
   const any = await watch(space, { sort: ["n"], limit: 10, driftBudgetPercent: 100 });
   await space.remove("r0001", "r0002", "r0003", "r0004", "r0005", "r0006");
-  await nextTurn();
+  await loopTurns();
   expect([strict.ended, any.ended]).toEqual(["drifted", undefined]);
   any.take();
   expect(any.ids()).toHaveLength(4);
@@ -79,7 +79,7 @@ test("[LIVE-3] a full window that runs out of matches has lost what nothing repl
   await Promise.all(Array.from({ length: 6 }, (_, n) => space.put(`new${n}`, { n: 50 + n })));
   late.take();
   await space.remove("new0", "new1", "new2", "new3");
-  await nextTurn();
+  await loopTurns();
   expect([late.ended, any.ended]).toEqual(["drifted", undefined]);
 });
 
@@ -87,7 +87,7 @@ test("[LIVE-3] a window that never was full shrinks without having lost anything
   const space = await withRecords(10, { readTimes: ALWAYS_ASIDE });
   const watcher = await watch(space, { sort: ["n"], limit: 20, driftBudgetPercent: 0 });
   await space.remove("r0001", "r0002", "r0003", "r0004", "r0005", "r0006");
-  await nextTurn();
+  await loopTurns();
   watcher.take();
   expect(watcher.ended).toBeUndefined();
   expect(watcher.ids()).toHaveLength(4);
@@ -98,11 +98,11 @@ test("[LIVE-2] an object deleted while its window is read aside stays deleted", 
   const watcher = await watch(space, { sort: ["n"], limit: 5, driftBudgetPercent: 100 });
   space.hold(true);
   await space.remove("r0000", "r0001");
-  await nextTurn();
+  await loopTurns();
   expect(space.heldReads).toBe(1);
   await space.deleteObject();
   space.hold(false);
-  await nextTurn();
+  await loopTurns();
   watcher.take();
   expect([watcher.ids(), watcher.ended]).toEqual([[], undefined]);
 });
@@ -128,10 +128,10 @@ test("[QUERY-4] [LIVE-2] a total that takes too long to count is counted aside, 
   const body = { filter: { n: { $mod: [2, 0] } }, sort: ["n"], limit: 2, includeTotal: true };
   space.hold(true);
   const opening = watch(space, body);
-  await nextTurn();
+  await loopTurns();
   space.hold(false);
   space.hold(true);
-  while (space.heldReads === 0) await nextTurn();
+  while (space.heldReads === 0) await loopTurns();
   expect(space.heldReads).toBe(1);
   await space.put("r0000", { n: 3 });
   space.hold(false);
@@ -146,7 +146,7 @@ test("[LIVE-1] a window that fails ends for its subscribers; the write and the o
   const failing = await watch(space, { sort: ["n"], limit: 1 });
   space.breakReads(new Error("disk"));
   await space.remove("r0000");
-  await nextTurn();
+  await loopTurns();
   expect([healthy.ended, failing.ended]).toEqual([undefined, "sdk_closed"]);
   expect(healthy.take()).toHaveLength(1);
   expect(space.live.size).toBe(1);
@@ -159,7 +159,7 @@ test("[LIVE-2] a window without a limit that takes too long to read is read asid
   const body = { filter: { n: { $gte: 0 } }, sort: ["n"], offset: 2, includeTotal: true };
   const opening = [watch(space, body), watch(space, body)];
   const plain = watch(space, {});
-  await nextTurn();
+  await loopTurns();
   expect(space.heldReads).toBe(2);
   await space.remove("r0001", "r0002");
   await space.put("first", { n: -1 });

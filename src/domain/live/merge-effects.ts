@@ -12,25 +12,25 @@ const PREFIX_OPS = 512;
 export function mergeEffects(older: readonly Effect[], newer: readonly Effect[]): readonly Effect[] {
   if (older.length === 0) return newer;
   if (newer.length === 0) return older;
-  const byPlace = new Map<string, Effect>();
+  const byPath = new Map<string, Effect>();
   const lookBelow = older.length + newer.length <= PREFIX_OPS;
   let roots = 0;
   for (const effect of [...older, ...newer]) {
     // A `$set` at the root sets the paths in its payload; it replaces nothing else.
     if (effect.path.length === 0) {
-      byPlace.set(`root ${roots++}`, effect);
+      byPath.set(`root ${roots++}`, effect);
       continue;
     }
-    const place = JSON.stringify(effect.path).slice(0, -1);
-    const unset = `${place} unset`;
-    byPlace.delete(unset);
+    const key = JSON.stringify(effect.path).slice(0, -1);
+    const unset = `${key} unset`;
+    byPath.delete(unset);
     if (effect.type === "$unset" && effect.path.length > 1) {
-      byPlace.set(unset, effect);
+      byPath.set(unset, effect);
       continue;
     }
-    if (lookBelow) for (const other of byPlace.keys()) if (other.startsWith(`${place},`)) byPlace.delete(other);
-    byPlace.delete(place);
-    byPlace.set(place, effect);
+    if (lookBelow) for (const other of byPath.keys()) if (other.startsWith(`${key},`)) byPath.delete(other);
+    byPath.delete(key);
+    byPath.set(key, effect);
   }
-  return [...byPlace.values()];
+  return [...byPath.values()];
 }

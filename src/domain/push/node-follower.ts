@@ -119,7 +119,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
   };
 
   /** Sends the token. Returns whether the account has a device to wake: without one there is nothing to watch. */
-  const sendToken = async (state: TokenState, isTold: boolean): Promise<boolean> => {
+  const sendToken = async (state: TokenState, isKnown: boolean): Promise<boolean> => {
     if (state.kind === "revoked") {
       await calls.post(PUSH_PATHS.tokenDrop, NoReply, { device: deps.ownTag });
       await tokenFile.forgetRevoked();
@@ -127,7 +127,7 @@ export function createNodeFollower(deps: FollowerDeps): NodeFollower {
     const { devices } = await calls.post(PUSH_PATHS.devices, DevicesReply, {});
     if (state.kind !== "set") return devices.length > 0;
     // The node may have lost its state, or dropped the token because its provider called it dead.
-    if (isTold && devices.some(({ device }) => device === deps.ownTag)) return true;
+    if (isKnown && devices.some(({ device }) => device === deps.ownTag)) return true;
     const { platform, token, registeredMs } = state;
     await calls.post(PUSH_PATHS.token, NoReply, {
       platform,

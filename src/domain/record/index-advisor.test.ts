@@ -26,9 +26,9 @@ async function setUp(live = 10_000) {
   const advisor = createIndexAdvisor({
     tables: store,
     builder: {
-      build: (_coll, path) => void built.push(path),
+      build: (_collection, path) => void built.push(path),
       drop: ({ path }) => void dropped.push(path),
-      isComing: (_coll, path) => built.includes(path),
+      isComing: (_collection, path) => built.includes(path),
       coming: () => built.map((path) => ({ collectionId, path })),
     },
     clock: { nowMs: () => nowMs },

@@ -22,7 +22,7 @@ test("[SEARCH-6] embedding goes on by itself after the process of the index was 
       stop: () => Promise.resolve(),
     },
     nativeDir: "",
-    placeOf: () => ({ spaceId, source: "", index: "" }),
+    filesOf: () => ({ spaceId, source: "", index: "" }),
     ask<T>(request: IndexRequest): Promise<T> {
       asked.push(request.kind);
       if (asked.filter((kind) => kind === "keep").length === 1 && request.kind === "keep")

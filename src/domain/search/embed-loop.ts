@@ -17,7 +17,7 @@ const RETRY_MS = 2_000;
 export interface EmbedLoopDeps {
   readonly embedder: Embedder;
   readonly nativeDir: string;
-  placeOf(spaceId: SpaceId): IndexFiles;
+  filesOf(spaceId: SpaceId): IndexFiles;
   ask<T>(request: IndexRequest): Promise<T>;
   /** This machine cannot search vectors. */
   onUnsupported(reason: string): void;
@@ -62,19 +62,19 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
   };
 
   const embedSpace = async (spaceId: SpaceId): Promise<void> => {
-    const place = deps.placeOf(spaceId);
+    const files = deps.filesOf(spaceId);
     model ??= (await embedder.embed([HARMLESS], "passage")).model;
     let done = 0;
     let work: LongWork | undefined;
     try {
       for (; !closed; ) {
         const side = sideOf(model);
-        const pending = await ask<PendingTexts>({ kind: "pending", place, side, limit: TEXTS_A_ROUND });
+        const pending = await ask<PendingTexts>({ kind: "pending", files, side, limit: TEXTS_A_ROUND });
         if (pending.unsupported !== undefined) return deps.onUnsupported(pending.unsupported);
         if (pending.texts.length === 0 && pending.left === 0) break;
         work ??= deps.startLongWork({ kind: "index.embed", title: "Embedding text", target: spaceId });
         work.progress(done, done + pending.left);
-        if (pending.texts.length > 0) done += await embedTexts(place, side, pending.texts);
+        if (pending.texts.length > 0) done += await embedTexts(files, side, pending.texts);
       }
       work?.end();
     } catch (error) {
@@ -84,10 +84,10 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
   };
 
   /** Answers how many were embedded. A text that ends the embedder twice is skipped for good. */
-  const embedTexts = async (place: IndexFiles, side: VectorSide, texts: readonly PendingText[]): Promise<number> => {
+  const embedTexts = async (files: IndexFiles, side: VectorSide, texts: readonly PendingText[]): Promise<number> => {
     try {
       await keep(
-        place,
+        files,
         texts,
         await embedder.embed(
           texts.map(({ text }) => text),
@@ -96,8 +96,8 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
       );
     } catch (error) {
       if (!(error instanceof EmbedderLost) || closed) throw error;
-      if (texts.length > 1) for (const one of texts) await embedTexts(place, side, [one]);
-      else if (await isAlive()) await noteFault(place, side, texts[0]!);
+      if (texts.length > 1) for (const one of texts) await embedTexts(files, side, [one]);
+      else if (await isAlive()) await noteFault(files, side, texts[0]!);
       else throw error;
     }
     return texts.length;
@@ -110,21 +110,21 @@ export function createEmbedLoop(deps: EmbedLoopDeps) {
       () => false,
     );
 
-  const keep = async (place: IndexFiles, texts: readonly PendingText[], embedded: EmbeddedTexts): Promise<void> => {
+  const keep = async (files: IndexFiles, texts: readonly PendingText[], embedded: EmbeddedTexts): Promise<void> => {
     model = embedded.model;
     await ask({
       kind: "keep",
-      place,
+      files,
       side: sideOf(embedded.model),
       texts: texts.map(({ hash }, index) => ({ hash, vectors: embedded.vectors[index] ?? [] })),
     });
   };
 
-  const noteFault = async (place: IndexFiles, side: VectorSide, { hash, text }: PendingText): Promise<void> => {
-    const tries = await ask<number>({ kind: "fault", place, side, hash });
+  const noteFault = async (files: IndexFiles, side: VectorSide, { hash, text }: PendingText): Promise<void> => {
+    const tries = await ask<number>({ kind: "fault", files, side, hash });
     if (tries >= MOST_TRIES)
       log.warn("a text ends the process that embeds it: it is found by its words alone", {
-        spaceId: place.spaceId,
+        spaceId: files.spaceId,
         hash,
         characters: text.length,
       });

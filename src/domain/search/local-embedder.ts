@@ -5,7 +5,7 @@ import type { Log } from "../../base/log.ts";
 import { ChildLost, createChildClient } from "../../search/child-process.ts";
 import { EMBED_CHILD, type Embedded, type EmbedRequest, type Loaded } from "../../search/embed-protocol.ts";
 import { downloadModel } from "../../search/model-download.ts";
-import { DEFAULT_MODEL, findModel, modelFingerprint, unpackBuiltInModel } from "../../search/model-place.ts";
+import { DEFAULT_MODEL, findModel, modelFingerprint, unpackBuiltInModel } from "../../search/model-files.ts";
 import { packVector } from "../../search/packed-vector.ts";
 import type { VectorModel } from "../../store/search/vector-table.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
@@ -58,7 +58,7 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   const listeners: (() => void)[] = [];
   const child = createChildClient<EmbedRequest, never>({ mode: EMBED_CHILD, log, idleMs: IDLE_MS });
   const stopping = new AbortController();
-  let place: string | undefined;
+  let modelDir: string | undefined;
   let loading: Loading | undefined;
   /** Why it cannot be asked now. */
   let fault: string | undefined;
@@ -72,10 +72,10 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
 
   /** Finds the model; what is not there is fetched in the background, if it may be. */
   const look = (): string | undefined => {
-    if (place !== undefined || performance.now() - lookedAt < LOOK_MS) return place;
+    if (modelDir !== undefined || performance.now() - lookedAt < LOOK_MS) return modelDir;
     lookedAt = performance.now();
-    place = findModel(modelsDir, wanted);
-    return place;
+    modelDir = findModel(modelsDir, wanted);
+    return modelDir;
   };
 
   const fail = (error: unknown): void => {
@@ -102,7 +102,7 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   function prepare(): void {
     if (stopping.signal.aborted || performance.now() < retryAt - 1) return;
     if (look() === undefined && host !== undefined) fetching ??= fetchModel().finally(() => (fetching = undefined));
-    else if (place !== undefined) load().then(ready, fail);
+    else if (modelDir !== undefined) load().then(ready, fail);
   }
 
   const fetchModel = async (): Promise<void> => {
@@ -138,7 +138,7 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   /** The model in the child's memory; loaded once a child. */
   const load = (): Promise<Ready> => {
     if (loading && (!loading.isOver || (loading.pid !== undefined && loading.pid === child.pid))) return loading.ready;
-    const model = place;
+    const model = modelDir;
     if (model === undefined) return Promise.reject(new Error("there is no model"));
     const one: Loading = { ready: loadModel(model), isOver: false };
     loading = one;
@@ -154,7 +154,7 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   const loadModel = async (model: string): Promise<Ready> => {
     const fingerprint = await modelFingerprint(modelsDir, model);
     if (fingerprint.spoilt !== undefined) {
-      place = undefined;
+      modelDir = undefined;
       lookedAt = performance.now();
       throw new Error(`${model}: ${fingerprint.spoilt} is not what it was when it was fetched`);
     }
@@ -176,8 +176,8 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
     name: "embedder",
     onReady: (listener) => void listeners.push(listener),
     state(): EmbedderState {
-      if (place === undefined) prepare();
-      if (place !== undefined) return fault === undefined ? "ready" : "unavailable";
+      if (modelDir === undefined) prepare();
+      if (modelDir !== undefined) return fault === undefined ? "ready" : "unavailable";
       return host === undefined ? "absent" : "unavailable";
     },
     async embed(texts, use) {

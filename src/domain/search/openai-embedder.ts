@@ -109,7 +109,7 @@ function readVectors(answer: unknown, count: number): Float32Array[] {
     vectors[index] = Float32Array.from(embedding as number[], Number);
   }
   const dimension = vectors[0]?.length ?? 0;
-  // The bits of a vector fill whole bytes.
+  // A vector is stored as bits, which have to fill whole bytes.
   const isGood = dimension > 0 && dimension <= 8_192 && dimension % 8 === 0;
   if (
     !isGood ||

@@ -113,7 +113,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     ? createEmbedLoop({
         embedder,
         nativeDir: deps.nativeDir,
-        placeOf,
+        filesOf,
         ask: (request) => child.ask(request),
         onUnsupported: noteUnsupported,
         startLongWork: deps.startLongWork,
@@ -122,7 +122,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     : undefined;
   if (enabled) mkdirSync(deps.directory, { recursive: true, mode: 0o700 });
 
-  function placeOf(spaceId: SpaceId): IndexFiles {
+  function filesOf(spaceId: SpaceId): IndexFiles {
     return { spaceId, source: deps.databaseOf(spaceId), index: join(deps.directory, `${spaceId}.db`) };
   }
 
@@ -176,7 +176,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       const space = await deps.open(spaceId);
       if (stopped) return;
       busy.add(spaceId);
-      if (enabled) child.send({ kind: "follow", place: placeOf(spaceId), config: readSearchConfig(space.types) });
+      if (enabled) child.send({ kind: "follow", files: filesOf(spaceId), config: readSearchConfig(space.types) });
       else await trim(spaceId, space.logHead());
     });
 
@@ -205,7 +205,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     for (const name of readdirSync(deps.directory)) {
       const spaceId = name.endsWith(".db") ? name.slice(0, -3) : undefined;
       if (spaceId === undefined || active.has(spaceId) || stopped) continue;
-      await askAgain({ kind: "drop", place: placeOf(spaceId as SpaceId) });
+      await askAgain({ kind: "drop", files: filesOf(spaceId as SpaceId) });
     }
   };
 
@@ -216,7 +216,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     for (const spaceId of ids) {
       if (stopped) return;
       await behind(spaceId, async () => {
-        const state = await askAgain<IndexState>({ kind: "isCurrent", place: placeOf(spaceId) });
+        const state = await askAgain<IndexState>({ kind: "isCurrent", files: filesOf(spaceId) });
         if (!state.isCurrent) await follow(spaceId);
         else if (state.lacksVectors) embedding?.wake(spaceId);
       });
@@ -266,7 +266,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     },
     async check(spaceId) {
       if (!enabled || stopped || !deps.activeIds().includes(spaceId)) return;
-      const isMadeAnew = await askAgain<boolean>({ kind: "check", place: placeOf(spaceId) });
+      const isMadeAnew = await askAgain<boolean>({ kind: "check", files: filesOf(spaceId) });
       if (isMadeAnew) await follow(spaceId);
     },
     committed,
@@ -275,7 +275,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       timers.delete(spaceId);
       trimmed.delete(spaceId);
       embedding?.forget(spaceId);
-      if (enabled && !stopped) void behind(spaceId, () => askAgain({ kind: "drop", place: placeOf(spaceId) }));
+      if (enabled && !stopped) void behind(spaceId, () => askAgain({ kind: "drop", files: filesOf(spaceId) }));
     },
     async search(spaceId, body) {
       const mode = modeOf(body.mode);
@@ -286,7 +286,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
       const meaning = mode === "fts" ? undefined : await meaningOf(body.query, mode);
       const request: Extract<IndexRequest, { kind: "search" }> = {
         kind: "search",
-        place: placeOf(spaceId),
+        files: filesOf(spaceId),
         config: readSearchConfig(space.types),
         query: {
           query: body.query,

@@ -34,7 +34,7 @@ function world(limits: { deadlineMs?: number; holdUpMs?: number } = { deadlineMs
     run: (spaceId: string, name: string) =>
       turns.run({
         kind: "search",
-        place: { spaceId, source: "", index: "" },
+        files: { spaceId, source: "", index: "" },
         config: { properties: {}, datasets: {} },
         query: { query: name, limit: 1, maxData: 1, mode: "fts" },
       }),

@@ -73,7 +73,7 @@ export function createSearchTurns(deps: SearchTurnsDeps) {
   };
 
   const take = async (request: SearchRequest): Promise<IndexAnswer> => {
-    const one: Current = { spaceId: request.place.spaceId, hasBegun: false, isLate: false, timers: [] };
+    const one: Current = { spaceId: request.files.spaceId, hasBegun: false, isLate: false, timers: [] };
     current = one;
     try {
       // A process that died meanwhile is not the search's fault, so the request is sent once more.
@@ -124,7 +124,7 @@ export function createSearchTurns(deps: SearchTurnsDeps) {
     /** Rejects with server.unavailable when the search took too long, or its process died over it twice. */
     run(request: SearchRequest): Promise<IndexAnswer> {
       const answered = Promise.withResolvers<IndexAnswer>();
-      const { spaceId } = request.place;
+      const { spaceId } = request.files;
       const turns = waiting.get(spaceId);
       if (turns) turns.push({ request, answered });
       else waiting.set(spaceId, [{ request, answered }]);

@@ -6,7 +6,7 @@ export interface CronSpec {
   readonly tz?: string;
 }
 
-/** When a cron trigger fires: strictly after a moment, in Unix milliseconds. */
+/** When a cron trigger fires. Moments are Unix milliseconds. */
 export interface CronSchedule {
   /** Undefined when there is no occurrence any more. */
   nextAfter(ms: number): number | undefined;

@@ -15,9 +15,9 @@ export interface QueuedFire {
   readonly onRow?: () => void;
 }
 
-/** Programs side by side on a device. */
+/** Most programs that run at once on a device. */
 const RUNS_AT_ONCE = 4;
-/** Fires of one trigger that wait for its run to end. */
+/** Most fires of one trigger that wait for its run to end. */
 const WAITING_PER_TRIGGER = 16;
 
 /** How far a run has come. */
@@ -70,10 +70,10 @@ export function createRunQueue(deps: {
     const { id } = fire.trigger;
     const controller = new AbortController();
     programs++;
-    let holdsPlace = true;
+    let holdsSlot = true;
     const programEnded = (): void => {
-      if (!holdsPlace) return;
-      holdsPlace = false;
+      if (!holdsSlot) return;
+      holdsSlot = false;
       programs--;
       startNext();
     };

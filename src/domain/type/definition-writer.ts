@@ -26,7 +26,7 @@ export function createDefinitionWriter({ engine, schema, requireWriter }: Defini
     record: Pick<RecordChange, "id" | "upsert" | "ops">,
   ): string => {
     const appended = tx.append(tx.object(typeId)!, { dataset: rules.name, records: [record] }, rules);
-    schema.view.touch(typeId);
+    schema.view.expire(typeId);
     return appended.recordIds[0]!;
   };
 
@@ -35,7 +35,7 @@ export function createDefinitionWriter({ engine, schema, requireWriter }: Defini
     requireWriter();
     return engine.write((tx) => {
       const type = typeOf(typeName);
-      tx.scope.onRollback(() => schema.view.touch(type.id));
+      tx.scope.onRollback(() => schema.view.expire(type.id));
       return run(type, tx);
     });
   };

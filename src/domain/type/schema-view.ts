@@ -44,7 +44,7 @@ export interface SchemaView {
   definitionByName(name: string): Definition | undefined;
   definitionById(defId: string): Definition | undefined;
   /** A write of this device is about to change, or has changed, a type: the next read sees it, committed or not. */
-  touch(typeId: string): void;
+  expire(typeId: string): void;
 }
 
 export interface SchemaViewDeps {
@@ -107,7 +107,7 @@ export function createSchemaView({ engine, events, typeRows }: SchemaViewDeps): 
     typeByXKey: (xKey) => indexed().typeByXKey.get(xKey),
     definitionByName: (name) => indexed().definitionByName.get(name),
     definitionById: (defId) => indexed().definitionById.get(defId),
-    touch: (typeId) => void stale.add(typeId),
+    expire: (typeId) => void stale.add(typeId),
   };
 }
 

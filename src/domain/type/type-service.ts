@@ -89,8 +89,8 @@ export function createTypeService(deps: TypeServiceDeps) {
           ...(iconCid ? { "svc.icon": iconCid } : {}),
         };
         const id = draft.derived ? derive(tx, xKey, fields) : deps.createRow(tx, fields).id;
-        view.touch(id);
-        tx.scope.onRollback(() => view.touch(id));
+        view.expire(id);
+        tx.scope.onRollback(() => view.expire(id));
         return get(id);
       });
     },

@@ -9,11 +9,11 @@ export type Kind = (typeof KINDS)[number];
 /** A kind and, for arrays and objects, what is inside. Keys that an object's shape does not name are free. */
 export interface Shape {
   readonly kind: Kind;
-  /** Of every element; kind array only. */
+  /** The shape of every element; only where the kind is array. */
   readonly items?: Shape;
-  /** Of the named keys; kind object only. */
+  /** The shapes of the named keys; only where the kind is object. */
   readonly properties?: Readonly<Record<string, Shape>>;
-  /** Keys that an object must have; kind object only. */
+  /** Keys that an object must have; only where the kind is object. */
   readonly required?: readonly string[];
 }
 

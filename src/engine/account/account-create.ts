@@ -3,11 +3,11 @@ import { makeDurableDirectory } from "../../base/durable-directory.ts";
 import type { Wallet } from "../../crypto/wallet.ts";
 import { encodeWallet } from "../../crypto/wallet-envelope.ts";
 import { createWalletFile } from "../../crypto/wallet-file.ts";
-import { type AccountPaths, placeOf } from "./account-places.ts";
+import { type AccountPaths, pathsOf } from "./account-paths.ts";
 
 /** A new account's directory with its wallet. */
 export interface CreatedAccount {
-  readonly place: AccountPaths;
+  readonly paths: AccountPaths;
   /** Removes what was created, when the account cannot be used after all. */
   remove(): void;
 }
@@ -22,15 +22,15 @@ export async function createAccount(
   passkey: string | undefined,
 ): Promise<CreatedAccount | undefined> {
   const text = await encodeWallet(wallet, passkey);
-  const place = placeOf(dataDir, wallet.accountId);
-  const made = makeDurableDirectory(place.accountDir);
+  const paths = pathsOf(dataDir, wallet.accountId);
+  const made = makeDurableDirectory(paths.accountDir);
   const remove = () => {
     // A directory that was there before may hold the account's data from another time.
-    if (made) rmSync(place.accountDir, { recursive: true, force: true });
-    else rmSync(place.walletPath, { force: true });
+    if (made) rmSync(paths.accountDir, { recursive: true, force: true });
+    else rmSync(paths.walletPath, { force: true });
   };
   try {
-    return (await createWalletFile(place.walletPath, text)) ? { place, remove } : undefined;
+    return (await createWalletFile(paths.walletPath, text)) ? { paths, remove } : undefined;
   } catch (error) {
     // In a directory that existed before, the wallet may belong to another process, so only what was surely created here is
     // removed.

@@ -12,7 +12,7 @@ import type { Config } from "../config/config.ts";
 import { createAccount } from "./account-create.ts";
 import { type AccountLock, lockAccount } from "./account-lock.ts";
 import { openAccount } from "./account-open.ts";
-import { type AccountPaths, findLocalWallet, isAccountId, listLocalWallets, resolvePlace } from "./account-places.ts";
+import { type AccountPaths, findLocalWallet, isAccountId, listLocalWallets, resolvePaths } from "./account-paths.ts";
 
 /** A wallet found in the data root. `default` only on the flat root wallet. */
 export interface AccountListItem {
@@ -92,12 +92,12 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
   }
 
   async function openAndBoot(
-    place: AccountPaths,
+    paths: AccountPaths,
     expected: AccountId | undefined,
     passkey: string | undefined,
   ): Promise<AccountId> {
-    const { wallet, lock } = await openAccount({ place, expected, passkey, log });
-    await boot(place.accountDir, wallet, lock);
+    const { wallet, lock } = await openAccount({ paths, expected, passkey, log });
+    await boot(paths.accountDir, wallet, lock);
     return wallet.accountId;
   }
 
@@ -105,7 +105,7 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
     const account = await createAccount(dataDir, wallet, passkey);
     if (!account) throw svcError("auth.account_in_use", { accountId: wallet.accountId });
     try {
-      const { accountDir } = account.place;
+      const { accountDir } = account.paths;
       await boot(accountDir, wallet, lockAccount(accountDir, wallet.accountId), brandNew);
     } catch (error) {
       account.remove();
@@ -124,9 +124,9 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
   }
 
   async function select(accountId: string, passkey: string | undefined): Promise<AuthResult> {
-    const place = isAccountId(accountId) ? await findOrWarn(accountId) : undefined;
-    if (!place) throw svcError("auth.account_not_found", { accountId });
-    return { accountId: await openAndBoot(place, accountId as AccountId, passkey), created: false };
+    const paths = isAccountId(accountId) ? await findOrWarn(accountId) : undefined;
+    if (!paths) throw svcError("auth.account_not_found", { accountId });
+    return { accountId: await openAndBoot(paths, accountId as AccountId, passkey), created: false };
   }
 
   async function restore(
@@ -140,8 +140,8 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
       machineId: await machineId(),
     });
     const { accountId } = wallet;
-    const place = await findLocalWallet(dataDir, accountId);
-    if (place) return { accountId: await openAndBoot(place, accountId, passkey), created: false };
+    const paths = await findLocalWallet(dataDir, accountId);
+    if (paths) return { accountId: await openAndBoot(paths, accountId, passkey), created: false };
     await createAndBoot(wallet, passkey, false);
     return { accountId, created: true };
   }
@@ -178,8 +178,8 @@ export function createAccountHost(deps: AccountHostDeps): ServerAccountHost {
     },
     bootConfigured: () =>
       inTurn(async () => {
-        const resolved = await resolvePlace(config);
-        if (resolved) await openAndBoot(resolved.place, resolved.expected, config.passkey);
+        const resolved = await resolvePaths(config);
+        if (resolved) await openAndBoot(resolved.paths, resolved.expected, config.passkey);
       }),
     close: () =>
       inTurn(async () => {

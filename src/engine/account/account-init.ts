@@ -12,7 +12,7 @@ import { StartRefusal } from "../start-refusal.ts";
 import { createAccount } from "./account-create.ts";
 import { type AccountListItem, checkAuthRequest } from "./account-host.ts";
 import { openAccount } from "./account-open.ts";
-import { findLocalWallet, listLocalWallets, placeOf, readHeader, resolvePlace } from "./account-places.ts";
+import { findLocalWallet, listLocalWallets, pathsOf, readHeader, resolvePaths } from "./account-paths.ts";
 
 export interface InitOptions {
   /** Restores the account of these words; without them one is generated. */
@@ -85,20 +85,20 @@ async function newDevice({ mnemonic, forceNew }: InitOptions, config: Config, lo
     throw refusedAs("request.invalid_field", { field: "newDevice" }, refusal("auth.new_device"), {
       reason: refusal("auth.no_account_made"),
     });
-  const resolved = await resolvePlace(config);
+  const resolved = await resolvePaths(config);
   if (!resolved)
     throw new StartRefusal(
       `Which account of ${config.dataDir} gets a device key of its own is not known: there is none, or several; name it by the setting \`account\` (SVC_ACCOUNT)`,
     );
-  const { place, expected } = resolved;
-  const { wallet, lock } = await openAccount({ place, expected, passkey: config.passkey, log });
+  const { paths, expected } = resolved;
+  const { wallet, lock } = await openAccount({ paths, expected, passkey: config.passkey, log });
   try {
     const renewed = renewDevice(wallet, await machineId());
-    const text = await readWalletFile(place.walletPath);
+    const text = await readWalletFile(paths.walletPath);
     const isEncrypted = text !== undefined && readWalletHeader(text).encrypted;
-    await writeWalletFile(place.walletPath, await encodeWallet(renewed, isEncrypted ? config.passkey : undefined));
+    await writeWalletFile(paths.walletPath, await encodeWallet(renewed, isEncrypted ? config.passkey : undefined));
     const { accountId, peerId } = renewed;
-    return { created: false, accountId, peerId, dataDir: config.dataDir, accountDir: place.accountDir };
+    return { created: false, accountId, peerId, dataDir: config.dataDir, accountDir: paths.accountDir };
   } finally {
     lock.release();
   }
@@ -109,9 +109,9 @@ async function placeWallet(wallet: Wallet, config: Config): Promise<InitResult> 
   const { dataDir } = config;
   const existing = await findLocalWallet(dataDir, accountId);
   const made = existing ? undefined : await createAccount(dataDir, wallet, config.passkey);
-  if (made) return { created: true, accountId, peerId: wallet.peerId, dataDir, accountDir: made.place.accountDir };
+  if (made) return { created: true, accountId, peerId: wallet.peerId, dataDir, accountDir: made.paths.accountDir };
   // The wallet that exists (or that another process has just written) keeps its device key.
-  const place = existing ?? placeOf(dataDir, accountId);
-  const header = await readHeader(place.walletPath);
-  return { created: false, accountId, peerId: header?.peerId ?? wallet.peerId, dataDir, accountDir: place.accountDir };
+  const paths = existing ?? pathsOf(dataDir, accountId);
+  const header = await readHeader(paths.walletPath);
+  return { created: false, accountId, peerId: header?.peerId ?? wallet.peerId, dataDir, accountDir: paths.accountDir };
 }

@@ -7,7 +7,7 @@ import { readWalletFile, writeWalletFile } from "../../crypto/wallet-file.ts";
 import { svcError } from "../../protocol/errors.ts";
 import { StartRefusal } from "../start-refusal.ts";
 import { type AccountLock, lockAccount } from "./account-lock.ts";
-import type { AccountPaths } from "./account-places.ts";
+import type { AccountPaths } from "./account-paths.ts";
 
 /** An account that this process has locked and whose wallet is open. */
 export interface OpenAccount {
@@ -16,7 +16,7 @@ export interface OpenAccount {
 }
 
 export interface OpenOptions {
-  readonly place: AccountPaths;
+  readonly paths: AccountPaths;
   /** The id the wallet must have, where one was asked for. */
   readonly expected: AccountId | undefined;
   readonly passkey: string | undefined;
@@ -29,16 +29,16 @@ export interface OpenOptions {
  * expected one.
  */
 export async function openAccount(options: OpenOptions): Promise<OpenAccount> {
-  const { place, expected, log } = options;
-  const text = await readWalletFile(place.walletPath);
+  const { paths, expected, log } = options;
+  const text = await readWalletFile(paths.walletPath);
   if (text === undefined) throw svcError("auth.account_not_found", { accountId: expected });
-  const accountId = headerOf(place.walletPath, text);
+  const accountId = headerOf(paths.walletPath, text);
   if (expected !== undefined && accountId !== expected) {
     throw new StartRefusal(
-      `Account ${expected} was asked for, but the wallet ${place.walletPath} is that of ${accountId}`,
+      `Account ${expected} was asked for, but the wallet ${paths.walletPath} is that of ${accountId}`,
     );
   }
-  const lock = lockAccount(place.accountDir, accountId);
+  const lock = lockAccount(paths.accountDir, accountId);
   try {
     return { wallet: await unlock(options, text), lock };
   } catch (error) {
@@ -51,7 +51,7 @@ export async function openAccount(options: OpenOptions): Promise<OpenAccount> {
     const { wallet, rebound } = rebindWallet(opened, await machineId());
     if (!rebound) return wallet;
     await writeWalletFile(
-      place.walletPath,
+      paths.walletPath,
       await encodeWallet(wallet, readWalletHeader(walletText).encrypted ? passkey : undefined),
     );
     log.warn("this wallet was made on another machine; this device now has a peer id of its own", {

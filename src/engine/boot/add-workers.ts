@@ -119,7 +119,7 @@ function openSpaceChecks(
     readers: stores.readers,
     repairs: stores.repairs,
     clock,
-    log: log.child({ room: "storage" }),
+    log: log.child({ component: "storage" }),
   });
 }
 
@@ -137,7 +137,7 @@ function openRuntime(
     config,
     env: process.env,
     clock,
-    log: log.child({ room: "runtime" }),
+    log: log.child({ component: "runtime" }),
     devices,
     events: bus.events,
     processes: bus.processes,

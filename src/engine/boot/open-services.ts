@@ -255,7 +255,7 @@ async function announceIn(
   if (waiting.length > 0) await notify(waiting);
 }
 
-/** Runs a first round, which finds the transports over which a space's ACL log can be moved; it takes REACH_MS at most. */
+/** Runs a first round, which finds the transports over which a space's ACL log can be changed; it takes REACH_MS at most. */
 async function firstRound(sync: SyncService, spaceId: SpaceId): Promise<void> {
   sync.roundSoon(spaceId);
   const deadline = performance.now() + REACH_MS;

@@ -50,7 +50,7 @@ export function createPush(deps: PushDeps): PushService | undefined {
     paths: { token: join(accountDir, "push-token.json"), store: join(accountDir, "push.db") },
     isPruned: () => !devices.list().devices.some(({ peerId }) => peerId === account.peerId),
     clock: deps.clock,
-    log: deps.log.child({ room: "push" }),
+    log: deps.log.child({ component: "push" }),
   });
   const stops = [
     events.on("committed", (space, batch) => {

@@ -63,11 +63,11 @@ export function buildContext(parts: ContextParts, budgetTokens: number): JsonObj
   const order = new Map<string, SeenMessage>();
   for (const one of [...parts.thread, ...parts.recent, ...asked]) if (chosen.has(one.id)) order.set(one.id, one);
   const askedIds = new Set(asked.map(({ id }) => id));
-  const told = [...order.values()].filter(({ id }) => !askedIds.has(id));
+  const context = [...order.values()].filter(({ id }) => !askedIds.has(id));
   const last = asked.filter(({ id }) => chosen.has(id));
   const toMessage = (one: SeenMessage): JsonObject =>
     one.agentName === agentName
       ? { role: "assistant", content: one.text }
       : { role: "user", content: shortened.get(one.id) ?? one.text };
-  return [system, ...found, ...told.map(toMessage), ...last.map(toMessage)];
+  return [system, ...found, ...context.map(toMessage), ...last.map(toMessage)];
 }

@@ -1,5 +1,6 @@
 /** Which messages of the chat the agent takes up, and on which device. */
 import { expect, test } from "bun:test";
+import { loopTurns } from "../../../test/support/loop-turns.ts";
 import { silentLog } from "../../base/log.ts";
 import type { ChatNews } from "../../domain/trigger/port.ts";
 import { CHAT_WATCH } from "../../domain/trigger/trigger-definition.ts";
@@ -62,20 +63,17 @@ function createWorld({ owner = "", active = "A", open = [] as ChatNews[] } = {})
       return async () => ({ status: "ok", fuel: null, memPages: null, costUsd: null });
     },
   });
-  const settled = async (): Promise<void> => {
-    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
-  };
   return {
     election,
     answered,
     askedSince,
     async say(messageId: string, more: Partial<ChatNews> = {}): Promise<void> {
       watch.message(news(messageId, more));
-      await settled();
+      await loopTurns(5);
     },
     async tick(): Promise<void> {
       watch.tick();
-      await settled();
+      await loopTurns(5);
     },
   };
 }

@@ -10,7 +10,7 @@ import { createElection, joinElection, keepElection } from "./agent-election.ts"
 import { openAgentRecords } from "./agent-records.ts";
 import { AGENT, installAgentSpace } from "./agent-space.ts";
 import { createChatNews, createOwnMessages } from "./chat-news.ts";
-import { seedChatWatch } from "./chat-watch-seed.ts";
+import { createFirstChatWatch } from "./first-chat-watch.ts";
 import { openChatWatch } from "./open-chat-watch.ts";
 import { openHost } from "./open-host.ts";
 import { createProgramRunner } from "./program-runner.ts";
@@ -86,7 +86,7 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
   };
   begun.adopt(createChatNews({ events, onNews }), closePart);
   await runs.closeOrphans();
-  await seedChatWatch({ agent, records, isActive: () => election.active() === peerId });
+  await createFirstChatWatch({ agent, records, isActive: () => election.active() === peerId });
   const ticker = createTicker({
     records,
     changed: scheduler.changed,

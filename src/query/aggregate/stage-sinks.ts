@@ -86,21 +86,21 @@ interface Placed {
   readonly doc: JsonObject;
   readonly entry: SortEntry;
   /** The position at which the document arrived; documents with equal keys keep this order. */
-  readonly place: number;
+  readonly index: number;
   readonly bytes: number;
 }
 
 function createSortSink(keys: readonly SortKey[], kept: number, next: Sink, meter: MemoryMeter): Sink {
   const compareKeys = compareEntries(keys);
-  const best = createTopK<Placed>(kept, (a, b) => compareKeys(a.entry, b.entry) || a.place - b.place);
-  let place = 0;
+  const best = createTopK<Placed>(kept, (a, b) => compareKeys(a.entry, b.entry) || a.index - b.index);
+  let index = 0;
   let held = 0;
   return {
     push(doc) {
       const bytes = measureValue(doc);
       // The id is left out: documents inside a pipeline need not have one, and ties keep the order of arrival.
       const entry: SortEntry = { values: toSortEntry(keys, doc).values, id: "" };
-      const dropped = best.offer({ doc, entry, place: place++, bytes });
+      const dropped = best.offer({ doc, entry, index: index++, bytes });
       const change = bytes - (dropped?.bytes ?? 0);
       held += change;
       meter.add(change);

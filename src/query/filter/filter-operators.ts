@@ -24,7 +24,7 @@ export interface OperatorContext {
   /** The dotted path from the record's root; "" where there is no such path. */
   readonly declaredPath: string;
   readonly depth: number;
-  /** The whole condition, for `$regex` and its `$options`. */
+  /** The condition that the operator is part of: `$regex` looks for `$options` there. */
   readonly siblings: JsonObject;
 }
 

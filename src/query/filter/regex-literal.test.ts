@@ -51,7 +51,7 @@ test("every text that a regex matches has what its literals ask for", () => {
   const letters = ["a", "b", "k", "K", "\u212a", "s", "S", "\u017f", ".", "1", "é", "É", "\n", "-", "İ", ""];
   const some = (from: readonly string[], most: number) =>
     Array.from({ length: 1 + random.below(most) }, () => random.pick(from)).join("");
-  let [matched, told] = [0, 0];
+  let [matched, requiredCount] = [0, 0];
   for (let round = 0; round < 30_000; round++) {
     const source = some(parts, 6);
     let regex: RE2JS;
@@ -64,11 +64,11 @@ test("every text that a regex matches has what its literals ask for", () => {
     const text = some(letters, 8);
     if (!regex.test(text)) continue;
     matched++;
-    if (required !== undefined) told++;
+    if (required !== undefined) requiredCount++;
     const context = { source, flags: regex.flags(), text };
     expect({ ...context, begins: text.startsWith(prefix ?? "") }).toEqual({ ...context, begins: true });
     expect({ ...context, has: foldText(text).includes(required ?? "") }).toEqual({ ...context, has: true });
   }
   expect(matched).toBeGreaterThan(1_000);
-  expect(told).toBeGreaterThan(300);
+  expect(requiredCount).toBeGreaterThan(300);
 });

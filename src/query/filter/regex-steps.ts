@@ -19,7 +19,7 @@ const countByPattern = new WeakMap<RE2JS, CountSteps>();
 /** Returns how many steps of the matcher a pattern takes at most on a text of so many characters. */
 export const regexSteps = (regex: RE2JS, chars: number): number => regexStepCount(regex)(chars);
 
-/** The same for the texts of one pattern. */
+/** Returns what counts the steps over texts of this pattern, made once for each pattern. */
 export function regexStepCount(regex: RE2JS): CountSteps {
   const known = countByPattern.get(regex);
   if (known) return known;

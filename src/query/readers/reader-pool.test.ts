@@ -2,6 +2,7 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { errorOf } from "../../../test/support/errors-of.ts";
 import { COLLECTION_ID, createRowsTable } from "../../../test/support/rows-table.ts";
 import { DEFAULT_LIMITS } from "../aggregate/aggregate-run.ts";
 import { rowsOf } from "../rows/row-source.ts";
@@ -22,19 +23,16 @@ await Bun.write(path, createRowsTable([{ id: "a", ...{ x: list, y: list, z: list
 const job = (pipeline: unknown) =>
   ({ kind: "aggregate", source: rowsOf(COLLECTION_ID), pipeline, limits: DEFAULT_LIMITS }) as const;
 
-/** `expect(…).rejects` would hold the loop that the reader's answer comes through. */
-const faultOf = (run: Promise<unknown>): Promise<unknown> => run.then(() => undefined).catch((error: unknown) => error);
-
 test("[INDEX-5] an aggregate runs on a reader, and its faults come back as they are", async () => {
   const { records } = await readers.run(path, job([{ $unwind: "$x" }, { $count: "n" }]));
   expect(records).toEqual(['{"n":1000}']);
   const bad = readers.run(path, job([{ $nope: 1 }]));
-  expect(await faultOf(bad)).toMatchObject({ code: "aggregate.bad_pipeline", details: { stage: "$nope" } });
+  expect(await errorOf(bad)).toMatchObject({ code: "aggregate.bad_pipeline", details: { stage: "$nope" } });
   const large = readers.run(path, {
     ...job([{ $group: { _id: "$id" } }]),
     limits: { ...DEFAULT_LIMITS, groupLimit: 0 },
   });
-  expect(await faultOf(large)).toMatchObject({ code: "aggregate.limit_exceeded", details: { limit: "group" } });
+  expect(await errorOf(large)).toMatchObject({ code: "aggregate.limit_exceeded", details: { limit: "group" } });
 });
 
 test("[INDEX-5] [API-18] records of a query or a pipeline may come packed, and are the same", async () => {
@@ -70,7 +68,7 @@ test("[INDEX-5] an aggregate ends when its client goes away, and its reader take
   );
   client.abort();
   await Promise.allSettled([endless, also]);
-  expect(await faultOf(endless)).toMatchObject({ code: "server.unavailable" });
+  expect(await errorOf(endless)).toMatchObject({ code: "server.unavailable" });
   const { records } = await readers.run(path, job([{ $project: { id: 1 } }]));
   expect(records).toEqual(['{"id":"a"}']);
 });
@@ -83,7 +81,7 @@ test("[INDEX-5] a reader that is at one document for long is ended as a thread, 
   const impatient = createReaderPool({ size: 1, deadlineMs: 200, graceMs: 100 });
   try {
     const endless = impatient.run(dear, { ...job, filter: { $or } });
-    expect(await faultOf(endless)).toMatchObject({ code: "server.unavailable" });
+    expect(await errorOf(endless)).toMatchObject({ code: "server.unavailable" });
     expect((await impatient.run(dear, { ...job, filter: { id: "a" } })).records).toHaveLength(1);
   } finally {
     impatient.close();

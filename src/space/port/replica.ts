@@ -18,7 +18,7 @@ export const ACL_RECORD_BYTES: number = ACL_BOUNDS.recordBytes;
 export const REPLICA_BOUNDS = {
   frameBytes: 1 << 20,
   frameChanges: 500,
-  /** Rows looked at for one frame. */
+  /** Most rows that are looked at for one frame. */
   scanned: 50_000,
   aclRecords: 500,
 } as const;

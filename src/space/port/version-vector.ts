@@ -10,7 +10,7 @@ export interface WriterState {
   readonly writer: Uint8Array;
   readonly seq: number;
   readonly count: number;
-  /** Id at `seq`, the lowest of several. */
+  /** The id of the change at `seq`; of several there, the lowest. */
   readonly last: Uint8Array;
   /** Empty, or 32 bytes. */
   readonly forks: Uint8Array;
@@ -64,11 +64,11 @@ export const partIndexOf = (parts: readonly VectorPart[], key: string): number =
 /** The entry of a writer in parts. */
 export function stateIn<T extends KeyedState>(parts: readonly VectorPart<T>[], key: string): T | undefined {
   const states = parts[partIndexOf(parts, key)]?.states ?? [];
-  const state = states[placeIn(states, key)];
+  const state = states[positionIn(states, key)];
   return state?.key === key ? state : undefined;
 }
 
-const placeIn = (states: readonly KeyedState[], key: string): number =>
+const positionIn = (states: readonly KeyedState[], key: string): number =>
   firstAt(states.length, (index) => states[index]!.key >= key);
 
 /**
@@ -81,7 +81,7 @@ export function entriesOf<T extends KeyedState>(parts: readonly VectorPart<T>[])
     if (at === parts[part]?.states.length) [part, at] = [part + 1, 0];
     if (parts[part]?.states[at]?.key !== key) {
       part = partIndexOf(parts, key);
-      at = placeIn(parts[part]?.states ?? [], key);
+      at = positionIn(parts[part]?.states ?? [], key);
     }
     const state = parts[part]?.states[at];
     if (state?.key !== key) return undefined;
@@ -119,7 +119,7 @@ export class TheirVector {
 
   /** What it has of a writer. */
   stateOf(key: string): KeyedState | undefined {
-    const state = this.states[placeIn(this.states, key)];
+    const state = this.states[positionIn(this.states, key)];
     return state?.key === key ? state : stateIn(this.#parts, key);
   }
 

@@ -20,8 +20,8 @@ describe("[CHANGE-5] what waits in vain is told", () => {
       const body = bodyBytes(`{"dataset":"items","records":[${setOf("a", "v", "2")}]}`);
       await owner.ingest(forger.write(body, { keyId }).bytes);
       for (let round = 0; round <= PATIENCE_ROUNDS; round++) await space.replica.age();
-      const [told] = space.replica.backlog().quarantined;
-      expect(told?.refusal).toEqual(refusal("change.waits_in_vain", { kind: "key", what: bytesToHex(keyId) }));
+      const [reported] = space.replica.backlog().quarantined;
+      expect(reported?.refusal).toEqual(refusal("change.waits_in_vain", { kind: "key", what: bytesToHex(keyId) }));
     });
   });
 });

@@ -57,7 +57,7 @@ function backlogOf(space: ReplicaSource): Backlog {
     parkedObjects,
     parkedCount: waiting + unread,
     stale: hasStaleObjects(space),
-    unplaced: awaitsPlace(space),
+    unplaced: awaitsPosition(space),
     aclCount: aclKeptNowhereElse(space),
   };
 }
@@ -68,7 +68,7 @@ const hasStaleObjects = ({ engine }: ReplicaSource): boolean => engine.objects.s
 /** Whether rows are older than the log. */
 const isStale = (space: ReplicaSource): boolean => hasStaleObjects(space) || space.engine.isOwing();
 
-const awaitsPlace = ({ acl }: ReplicaSource): boolean =>
+const awaitsPosition = ({ acl }: ReplicaSource): boolean =>
   acl.pending.list().some(({ pending }) => pending.kind === "acl" && acl.isAwaited(pending.id));
 
 function aclKeptNowhereElse({ store: { sync }, acl, accountKey }: ReplicaSource): number {
@@ -120,7 +120,7 @@ function isObjectComplete(space: ReplicaSource, object: ObjectEntry): boolean {
     pendingBodies.waitingCountOf(object.no, PATIENCE_ROUNDS) > 0 ||
     (parked.waitingCount(PATIENCE_ROUNDS) > 0 && backlogOf(space).parkedObjects.has(bytesToHex(object.id)));
   const isKept = sync.keptNowhereElseOf(object.no) === 0 && aclKeptNowhereElse(space) === 0;
-  return isKept && !waits && !isStale(space) && !awaitsPlace(space);
+  return isKept && !waits && !isStale(space) && !awaitsPosition(space);
 }
 
 function objectFactsOf(space: ReplicaSource, objectId: string): ObjectFacts | undefined {

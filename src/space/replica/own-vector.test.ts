@@ -32,8 +32,8 @@ test("[SYNC-5] what a local write costs the vector does not grow with the writer
     // The other has not computed it before.
     for (const { bytes } of one.changes()) await two.ingest(bytes);
     const anew = vectorOf(two.space);
-    const told = (vector: typeof anew) => statesIn(vector.parts).map(({ key, seq }) => [key, seq]);
-    expect(told(vectorOf(one.space))).toEqual(told(anew));
+    const seqsOf = (vector: typeof anew) => statesIn(vector.parts).map(({ key, seq }) => [key, seq]);
+    expect(seqsOf(vectorOf(one.space))).toEqual(seqsOf(anew));
     expect(parts.map(({ states }) => states.length)).toEqual(anew.parts.map(({ states }) => states.length));
     expect(digest).toEqual(anew.digest);
   });

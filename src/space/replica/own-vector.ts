@@ -28,7 +28,7 @@ type Parts = readonly VectorPart<StoredState>[];
 
 const NOTHING = new Uint8Array(0);
 /** Up to so many missing bodies are named in the hash; beyond that it says how many there are. */
-const LACKS_TOLD = 4096;
+const LACKS_SHOWN = 4096;
 
 /** What a vector is computed from: the parts of a space that matter here. */
 export interface VectorSource {
@@ -153,9 +153,9 @@ function stateOf(store: SpaceStore, chain: ChainSize): StoredState {
 }
 
 function lackingIn({ pendingBodies }: SpaceStore): Uint8Array {
-  const ids = pendingBodies.missingBodies(LACKS_TOLD);
+  const ids = pendingBodies.missingBodies(LACKS_SHOWN);
   if (ids.length === 0) return LACKS_NOTHING;
-  const count = ids.length < LACKS_TOLD ? ids.length : pendingBodies.countBodies();
+  const count = ids.length < LACKS_SHOWN ? ids.length : pendingBodies.countBodies();
   return sha256(concatBytes(utf8ToBytes("svc/lacks/v1\0"), encodeCbor(count), ...ids));
 }
 

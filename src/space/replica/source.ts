@@ -11,7 +11,7 @@ import type { SpaceStore } from "../../store/space-store.ts";
 export interface ReplicaSource {
   readonly id: SpaceId;
   readonly acl: AclLog;
-  /** What moves the ACL. */
+  /** What changes the ACL. */
   readonly aclService: AclService;
   readonly keys: SpaceKeyRing;
   readonly engine: ChangeEngine;

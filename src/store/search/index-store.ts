@@ -145,7 +145,7 @@ function sampleOf(record: string, chunk: number): number {
   return ((hash ^ (hash >>> 15)) >>> 0) % SAMPLES;
 }
 
-/** The words of a unit's place. */
+/** The tokens by which a search narrows to a scope, an object, a dataset or a sample of records. */
 export function placeOfUnit({ scope, object, dataset, record, chunk }: Omit<IndexUnit, "text" | "embed">): string {
   return `${placeToken("scope", scope)} ${placeToken("object", object)} ${placeToken("dataset", dataset)} ${sampleToken(sampleOf(record, chunk))}`;
 }
@@ -282,9 +282,9 @@ function createIndexStore(db: Database, tokenise: (text: string) => IndexTokens)
       const known = ofSource.all(collectionId, row);
       const old = new Map(known.map((unit) => [keyOf(unit), unit]));
       const fresh = known.length === 0 ? units : units.filter((unit) => !old.delete(keyOf(asStored(unit))));
-      const moved = dropAll([...old.values()]);
+      const dropped = dropAll([...old.values()]);
       for (const unit of fresh) addUnit(collectionId, row, unit);
-      return moved + fresh.length;
+      return dropped + fresh.length;
     },
     dropCollection: (collectionId: number): number => dropAll(ofCollection.all(collectionId)),
     dropObject: (objectId: string): number => dropAll(ofObject.all(objectId)),

@@ -6,12 +6,12 @@ import type { Content } from "../../files/content.ts";
 import { CHUNK_BYTES } from "../../files/content-seal.ts";
 import type { ContentStore } from "../../files/content-store.ts";
 import { FILE_INFLIGHT, FILE_LIMITED } from "../../protocol/file-state.ts";
-import type { ChunkPlaceInStore, ChunkStore } from "../network/chunk-store.ts";
+import type { ChunkStore, StoredChunk } from "../network/chunk-store.ts";
 import type { BackupContent, BackupSpace } from "./backup-space.ts";
 import { chunkKeysOf } from "./network-chunks.ts";
 
 export type UploadEnd =
-  | { readonly kind: "durable"; readonly place: ChunkPlaceInStore }
+  | { readonly kind: "durable"; readonly place: StoredChunk }
   | { readonly kind: "full" }
   /** Given up for now: the connection is gone, or what was to be sent is not what it should be. */
   | { readonly kind: "stopped" };
@@ -21,7 +21,7 @@ interface ContentUploadDeps {
   readonly contents: ContentStore;
   readonly lag: LoopLag;
   /** Notes the newest place known. */
-  keepMark(own: BackupSpace, place: ChunkPlaceInStore): Promise<void>;
+  keepMark(own: BackupSpace, place: StoredChunk): Promise<void>;
   isStopped(): boolean;
 }
 
@@ -79,7 +79,7 @@ export function createContentUpload(deps: ContentUploadDeps) {
     const sent = sentChunks(count, row.sent);
     let end: UploadEnd | undefined;
     const failures: unknown[] = [];
-    let newest: ChunkPlaceInStore | undefined;
+    let newest: StoredChunk | undefined;
     let notedMs = performance.now();
     let doneBytes = 0;
     let next = 0;
@@ -92,7 +92,7 @@ export function createContentUpload(deps: ContentUploadDeps) {
       await own.noteSent(row.root, sent.bytes.slice());
     };
     /** Undefined, and `end` says why, when it was not taken. */
-    const send = async (sealed: Uint8Array | undefined, digest: Uint8Array): Promise<ChunkPlaceInStore | undefined> => {
+    const send = async (sealed: Uint8Array | undefined, digest: Uint8Array): Promise<StoredChunk | undefined> => {
       if (!sealed || !equalBytes(sha256(sealed), digest)) {
         await contents.scrub(content);
         end = { kind: "stopped" };
@@ -134,7 +134,7 @@ export function createContentUpload(deps: ContentUploadDeps) {
     await note();
     if (failures.length > 0) throw failures[0];
     if (end) return end;
-    let place: ChunkPlaceInStore | undefined;
+    let place: StoredChunk | undefined;
     for (const page of manifest.tree.pages.toReversed()) {
       place = await send(page.sealed, page.digest);
       if (!place) return end ?? { kind: "stopped" };

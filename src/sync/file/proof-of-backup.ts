@@ -1,8 +1,8 @@
 import { createSemaphore } from "../../base/semaphore.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
-import { digestAt, levelCounts, openPage, PAGE_DIGESTS, placeIn } from "../../files/chunk-tree.ts";
+import { digestAt, levelCounts, openPage, PAGE_DIGESTS, positionIn } from "../../files/chunk-tree.ts";
 import type { Content } from "../../files/content.ts";
-import type { ChunkPlaceInStore, ChunkStore } from "../network/chunk-store.ts";
+import type { ChunkStore, StoredChunk } from "../network/chunk-store.ts";
 import { chunkKeysOf } from "./network-chunks.ts";
 
 const AT_ONCE = 8;
@@ -12,7 +12,7 @@ const AT_ONCE = 8;
  * verified, and each chunk it lists has to be in its place. Answers where the root lies, or undefined when something is
  * missing.
  */
-export async function proveWithoutBytes(chunks: ChunkStore, content: Content): Promise<ChunkPlaceInStore | undefined> {
+export async function proveWithoutBytes(chunks: ChunkStore, content: Content): Promise<StoredChunk | undefined> {
   const keys = chunkKeysOf(content);
   const counts = levelCounts(content.size);
   const root = digestOfCid(content.rootCid);
@@ -26,7 +26,7 @@ export async function proveWithoutBytes(chunks: ChunkStore, content: Content): P
    */
   const isWhole = async (level: number, index: number, digest: Uint8Array): Promise<boolean> => {
     const sealed = await chunks.get(keys, digest);
-    const list = sealed && openPage(content, placeIn(counts, level, index), sealed);
+    const list = sealed && openPage(content, positionIn(counts, level, index), sealed);
     if (!list) return false;
     const first = index * PAGE_DIGESTS;
     const below = Array.from({ length: Math.min(PAGE_DIGESTS, counts[level - 1]! - first) }, (_, at) =>

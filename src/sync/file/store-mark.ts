@@ -1,7 +1,7 @@
 import { bytesToUtf8, utf8ToBytes } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Replica } from "../../space/port/replica.ts";
-import type { ChunkPlaceInStore, ChunkStore } from "../network/chunk-store.ts";
+import type { ChunkStore, StoredChunk } from "../network/chunk-store.ts";
 
 const MARK = "files.store-mark";
 
@@ -14,9 +14,9 @@ export function createStoreMark(chunks: Pick<ChunkStore, "isSame">) {
   /** Spaces whose mark was found in its place over this connection. */
   const seen = new Set<SpaceId>();
 
-  const markOf = (replica: Replica): ChunkPlaceInStore | undefined => {
+  const markOf = (replica: Replica): StoredChunk | undefined => {
     const text = bytesToUtf8(replica.note(MARK) ?? new Uint8Array(0));
-    return text ? (JSON.parse(text) as ChunkPlaceInStore) : undefined;
+    return text ? (JSON.parse(text) as StoredChunk) : undefined;
   };
 
   return {
@@ -29,7 +29,7 @@ export function createStoreMark(chunks: Pick<ChunkStore, "isSame">) {
       seen.add(replica.id);
       return false;
     },
-    async keep(replica: Replica, place: ChunkPlaceInStore): Promise<void> {
+    async keep(replica: Replica, place: StoredChunk): Promise<void> {
       const known = markOf(replica);
       if (known && known.created === place.created && known.seq >= place.seq) return;
       await replica.write((write) => write.putNote(MARK, utf8ToBytes(JSON.stringify(place))));

@@ -19,12 +19,12 @@ export function createKeyProofs(inviteSeedOf: (spaceId: SpaceId) => Uint8Array |
   const proven = new WeakMap<PeerLink, Map<string, Uint8Array>>();
 
   const prove = async (link: PeerLink, spaceId: SpaceId, signer: Signer): Promise<void> => {
-    const told = shown.get(link) ?? new Set();
-    shown.set(link, told);
+    const names = shown.get(link) ?? new Set();
+    shown.set(link, names);
     const name = `${spaceId} ${bytesToHex(signer.publicKey)}`;
-    if (told.has(name)) return;
+    if (names.has(name)) return;
     await link.request(SYNC_KINDS.guest, encodeGuestProof(spaceId, signer.publicKey, link.proveGuest(signer, spaceId)));
-    told.add(name);
+    names.add(name);
   };
 
   return {

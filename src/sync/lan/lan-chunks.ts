@@ -48,9 +48,9 @@ export function createPeerChunks(link: PeerLink, techId: SpaceId) {
         return false;
       return (restingUntilMs.get(rootCid) ?? 0) <= performance.now();
     },
-    async get({ content, place }: { content: Content; place: ChunkPosition }): Promise<Uint8Array | undefined> {
+    async get({ content, position }: { content: Content; position: ChunkPosition }): Promise<Uint8Array | undefined> {
       const { spaceId: space, rootCid: root } = content;
-      const request = encodeCbor({ space, root, level: place.level, index: place.index });
+      const request = encodeCbor({ space, root, level: position.level, index: position.index });
       const answer = await link.request(CHUNK_KIND, request, { timeoutMs: REQUEST_TIMEOUT_MS });
       if (answer[0] === HERE) return answer.subarray(1);
       if (answer[0] === NOTHING) restingUntilMs.set(root, performance.now() + REST_MS);

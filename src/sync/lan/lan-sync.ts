@@ -22,7 +22,7 @@ const FIND_STEP_MS = 100;
 
 export interface LanSyncDeps extends TransportHost {
   readonly links: Pick<LinkManager, "links" | "onRequest" | "onNotice">;
-  /** The account's own space: for its own devices alone. */
+  /** The account's own space, which is shared with the account's own devices alone. */
   readonly techId: SpaceId;
   /** Secret of the invite by which this account joins a space, if it does. */
   inviteSeedOf(spaceId: SpaceId): Uint8Array | undefined;

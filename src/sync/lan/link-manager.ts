@@ -95,7 +95,7 @@ const AT_ONCE_MS = 5000;
 /** Anybody who knows an account's id may bring it an inbox message, so these links are bounded. */
 const INBOX_LINKS_MAX = 32;
 const LINKS_PER_ACCOUNT = 32;
-/** All but those to devices of this account. */
+/** Most links at once; those to devices of this account do not count. */
 const LINKS_MAX = 512;
 /** Tokens made for an account that asks what is shared: some 2.5 s of a processor, then a twelfth of one. */
 const COMPARISONS = { burst: 1 << 20, perSecond: 1 << 15 };

@@ -11,7 +11,7 @@ const EXPORTER_LABEL = "EXPORTER-svc-link";
 const HANDSHAKE_TIMEOUT_MS = 5000;
 /** Connections that have not become a link yet. */
 const UNPROVEN_MAX = 32;
-/** Connections in the middle of TLS. */
+/** Most connections that are in the middle of their TLS handshake. */
 const HANDSHAKING_MAX = 64;
 
 export interface LinkListener extends AsyncDisposable {

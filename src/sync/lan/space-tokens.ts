@@ -43,7 +43,7 @@ const LABEL = utf8ToBytes("svc/p2p/token/v1\0");
 
 /** What tokens of one exchange are bound to. */
 export interface TokenContext {
-  /** Unique to the connection, and for later exchanges on it to the exchange. */
+  /** Unique to the connection; for a later exchange on the same connection, unique to that exchange. */
   readonly binding: Uint8Array;
 }
 

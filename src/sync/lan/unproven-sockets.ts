@@ -12,7 +12,7 @@ export interface UnprovenSockets {
   release(socket: TLSSocket): void;
 }
 
-/** For a handshake on a busy machine. */
+/** How long a handshake may take, on a busy machine too, before its socket may be closed for a newer one. */
 const GRACE_MS = 1_000;
 
 export function createUnprovenSockets(max: number, nowMs: () => number = () => performance.now()): UnprovenSockets {

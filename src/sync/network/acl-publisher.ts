@@ -80,7 +80,7 @@ export function createAclAppender(deps: AclAppenderDeps) {
           continue;
         }
       } catch (error) {
-        if (own.ended.signal.aborted && !replica.closing()) continue; // it went on to another place meanwhile
+        if (own.ended.signal.aborted && !replica.closing()) continue; // the space went on to another place meanwhile
         throw error;
       }
       if (!replica.acl.isPlaced(made.id)) await replica.acl.take([made.bytes]);

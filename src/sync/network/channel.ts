@@ -76,7 +76,7 @@ export interface Channel extends AsyncDisposable {
    * `network.unavailable`, `network.forbidden` or what the port threw.
    */
   round(): Promise<void>;
-  /** The same of the ACL log alone. */
+  /** Reads the ACL log alone, to its end. */
   readAcl(): Promise<void>;
   /** The sequence of the last record delivered. */
   aclSeq(): number;

@@ -15,7 +15,7 @@ export type ChunkKeys = Pick<ChannelKeys, "chunkKey" | "sealKey">;
  * Where in the store a chunk was put. Later this proves that the store is still the one that took it: a store that was
  * wiped, or restored from an older copy, has something else in that place, or nothing.
  */
-export interface ChunkPlaceInStore {
+export interface StoredChunk {
   /** When the stream was made, as its leader says. */
   readonly created: string;
   readonly seq: number;
@@ -34,15 +34,15 @@ export interface ChunkStore {
    * Stores a chunk (already sealed for its readers) and reads it back: when this answers a place, the store acknowledged it
    * and gave the same bytes. "full": it has no room for it. Throws `network.unavailable` or `network.forbidden`.
    */
-  put(keys: ChunkKeys, chunk: Uint8Array): Promise<ChunkPlaceInStore | "full">;
+  put(keys: ChunkKeys, chunk: Uint8Array): Promise<StoredChunk | "full">;
   /** The chunk whose SHA-256 this is, or undefined when the store does not have it. */
   get(keys: ChunkKeys, digest: Uint8Array): Promise<Uint8Array | undefined>;
   /** Where the store has it; undefined when it does not. Reads it to know. */
-  locate(keys: ChunkKeys, digest: Uint8Array): Promise<ChunkPlaceInStore | undefined>;
+  locate(keys: ChunkKeys, digest: Uint8Array): Promise<StoredChunk | undefined>;
   /** Whether the store has something in its place, without fetching it: a hint, no proof that `get` succeeds. */
   has(keys: ChunkKeys, digest: Uint8Array): Promise<boolean>;
   /** Whether the store is still the one that had a chunk at this place. */
-  isSame(place: ChunkPlaceInStore): Promise<boolean>;
+  isSame(place: StoredChunk): Promise<boolean>;
 }
 
 /** A chunk and its seal fit a message of 1 MiB with room for headers. */

@@ -9,7 +9,7 @@ import { networkFailure } from "./network-error.ts";
 import { pause } from "./pause.ts";
 import { hintSubject } from "./subjects.ts";
 
-/** One log: the messages of one subject of a stream. */
+/** Where a log lies: it is the messages of one subject of a stream. */
 interface LogAddress {
   readonly stream: string;
   readonly subject: string;

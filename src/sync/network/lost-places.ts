@@ -12,9 +12,9 @@ const ATTEMPTS = 16;
  * stands there is taken in, and where it leads to is told in turn.
  */
 export function createLostPlaces(store: Pick<NetworkStore, "openChannel">) {
-  const told = new Set<string>();
+  const notified = new Set<string>();
 
-  const tell = async (replica: Replica, { secret, records }: LostPlace): Promise<boolean> => {
+  const notify = async (replica: Replica, { secret, records }: LostPlace): Promise<boolean> => {
     const standing = new Set<string>();
     const never = Promise.withResolvers<void>();
     await using channel = store.openChannel({
@@ -51,8 +51,8 @@ export function createLostPlaces(store: Pick<NetworkStore, "openChannel">) {
     for (let goesOn = true; goesOn; ) {
       goesOn = false;
       for (const place of replica.lostPlaces()) {
-        if (told.has(nameOf(place)) || !(await tell(replica, place))) continue;
-        told.add(nameOf(place));
+        if (notified.has(nameOf(place)) || !(await notify(replica, place))) continue;
+        notified.add(nameOf(place));
         goesOn = true; // what was met there may lead further
       }
     }

@@ -66,7 +66,7 @@ const INIT_TIMEOUT_MS = 10_000;
 
 export function createNetworkStore(options: NetworkStoreOptions): NetworkStore {
   const { clock } = options;
-  const log = options.log.child({ room: "network" });
+  const log = options.log.child({ component: "network" });
   const identity = options.credentials.key.publicText;
   const connection = authOptions(options.servers, options.credentials);
   const link = createNatsLink({

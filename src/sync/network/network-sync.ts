@@ -94,8 +94,8 @@ export function createNetworkSync(deps: NetworkSyncDeps): Transport {
     try {
       await roundOf(replica);
     } catch (error) {
-      const hasMoved = before !== undefined && channels.get(replica.id) !== before;
-      if (closed || hasMoved || !isOnline() || replica.closing()) return;
+      const isReplaced = before !== undefined && channels.get(replica.id) !== before;
+      if (closed || isReplaced || !isOnline() || replica.closing()) return;
       book.peer(replica.id, NETWORK_PEER).lastError = error instanceof Error ? error.message : String(error);
       log.warn("sync: a round with the network failed", { err: error, spaceId: replica.id });
     }

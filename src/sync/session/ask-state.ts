@@ -58,12 +58,12 @@ async function restOf(remote: RemoteReplica, replica: Replica): Promise<Pick<Who
   const whole = () => new TheirVector([...shared], states);
   for (let after: Uint8Array = new Uint8Array(0); ; ) {
     if (different >= SYNC_BOUNDS.writersInAll) return { vector: whole(), isPart: true };
-    const told = partsBehind(parts, bytesToHex(after)).slice(0, SYNC_BOUNDS.parts);
-    const hashes = told.map(({ hash }) => hash);
+    const shown = partsBehind(parts, bytesToHex(after)).slice(0, SYNC_BOUNDS.parts);
+    const hashes = shown.map(({ hash }) => hash);
     const page = decodeVectorPage(
       await remote.request(SYNC_KINDS.vector, encodeVectorRequest(replica.id, after, hashes)),
     );
-    for (const [index, part] of told.entries())
+    for (const [index, part] of shown.entries())
       if ((page.shared[index >> 3] ?? 0) & (1 << (index & 7))) shared.add(part);
     for (const other of page.vector) {
       const place = concatBytes(other.author, other.writer);

@@ -174,7 +174,7 @@ export function decodeWants(bytes: Uint8Array): { space: string; ids: Uint8Array
 export const encodeItems = (items: readonly Uint8Array[]): Uint8Array => encodeCbor({ items: [...items] });
 export const decodeItems = (bytes: Uint8Array): Uint8Array[] => blobs(fieldsOf(bytes), "items");
 
-/** A space, and from which record of its ACL log on. */
+/** Asks for the ACL log of a space from a record on. */
 export const encodeAclRequest = (space: string, from: number): Uint8Array => encodeCbor({ space, from });
 export function decodeAclRequest(bytes: Uint8Array): { space: string; from: number } {
   const map = fieldsOf(bytes);
@@ -241,7 +241,7 @@ function readVector(value: CborValue | undefined): WriterState[] {
   });
 }
 
-/** Both fields of a writer, joined, or nothing. */
+/** Checks that a value is the two fields of a writer, joined, or empty. */
 function bound(value: CborValue | undefined): Uint8Array {
   if (!sized(value, 48) && !sized(value, 0)) throw new SessionFault("a malformed place in a vector");
   return value;

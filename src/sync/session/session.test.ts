@@ -163,7 +163,7 @@ describe("sessions", () => {
     }
   });
 
-  test("[ACL-14] rights travel first: a member added later gets everything, who is none gets the chain alone", async () => {
+  test("[ACL-14] rights travel first: a member added later gets everything, who is none gets the log alone", async () => {
     const [owner, member] = [createAccount(), createAccount()];
     const genesis = createdSpaceGenesis(owner, systemClock);
     const [a, b] = [replicaOf(genesis, owner), replicaOf(genesis, member)];

@@ -41,14 +41,14 @@ test("[SYNC-1] a LAN on which the system lets nobody listen to multicast is rest
   let addresses = ["127.0.0.1"];
   const { manager } = await join([sharedSpace], { mdnsPort, discoverOn: () => addresses });
   const lookAgain = intervals.mock.calls.find(([, ms]) => ms === 3_000)![0] as () => void;
-  const told = () => [manager.state(), manager.debug().possibility, manager.debug().state];
+  const states = () => [manager.state(), manager.debug().possibility, manager.debug().state];
   await until(() => manager.state() === "restricted", "the refusal of the system");
   lookAgain();
   // It is tried again, and nothing else is said until one is let listen.
-  expect(told()).toEqual(["restricted", "restricted", "restricted"]);
+  expect(states()).toEqual(["restricted", "restricted", "restricted"]);
   addresses = [];
   lookAgain();
-  expect(told()).toEqual(["notpossible", "notpossible", "notpossible"]);
+  expect(states()).toEqual(["notpossible", "notpossible", "notpossible"]);
   addresses = ["127.0.0.1"];
   lookAgain();
   await until(() => manager.state() === "restricted", "the refusal of the system");
@@ -58,7 +58,7 @@ test("[SYNC-1] a LAN on which the system lets nobody listen to multicast is rest
     lookAgain();
     return manager.state() === "notconnected";
   }, "multicast");
-  expect(told()).toEqual(["notconnected", "possible", "notconnected"]);
+  expect(states()).toEqual(["notconnected", "possible", "notconnected"]);
   const other = await join([sharedSpace], { mdnsPort });
   await until(() => manager.state() === "connected" && other.manager.state() === "connected", "a link");
 });

@@ -356,7 +356,7 @@ describe("LAN link on loopback", () => {
   test("[SYNC-4] the frames of a dishonest member end its link only", async () => {
     const [a, b] = [await join([sharedSpace]), await join([sharedSpace])];
     await linked(a, b);
-    // A member with the right key, and then not the right manners.
+    // A member has the right key, and then sends what no peer would.
     const socket = await dialPeer(createDeviceCertificate(randomBytes(32)), "127.0.0.1", a.manager.debug().port);
     const reader = createFrameReader(HANDSHAKE_BYTES_MAX);
     socket.on("data", (data: Uint8Array) => void reader.push(data));

@@ -1,19 +1,16 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
 import { bytesToUtf8, utf8ToBytes } from "../../../src/base/bytes.ts";
 import { randomBytes } from "../../../src/base/random.ts";
 import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
 import { startTcpProxy } from "../../support/network/tcp-proxy.ts";
+import { useOpened } from "../../support/opened.ts";
 import { until } from "../../support/server/client.ts";
 import { createReplica, openReplica, openStore } from "../../support/worlds/network-replica.ts";
 
 describeWithNats("ACL records: compare and append", () => {
   let server: NatsServer;
   let secret: Uint8Array;
-  const opened: AsyncDisposable[] = [];
-  const keep = <T extends AsyncDisposable>(resource: T): T => {
-    opened.push(resource);
-    return resource;
-  };
+  const keep = useOpened();
   const join = async (url = server.url) => {
     const replica = createReplica();
     const network = keep(openStore(url));
@@ -29,12 +26,9 @@ describeWithNats("ACL records: compare and append", () => {
   beforeEach(() => {
     secret = randomBytes(32);
   });
-  afterEach(async () => {
-    for (const resource of opened.splice(0).reverse()) await resource[Symbol.asyncDispose]();
-  });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  test("[ACL-15] of contending appends, those told as appended are in the chain once, and the others are not", async () => {
+  test("[ACL-15] of contending appends, those told as appended are in the log once, and the others are not", async () => {
     const members = await Promise.all([join(), join(), join()]);
     const appended: string[] = [];
     for (let round = 0; round < 20; round++) {

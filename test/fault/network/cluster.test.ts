@@ -70,9 +70,9 @@ describeWithNats("slow: a cluster of three", () => {
     );
     await until(() => channel.state().atTail, "the reader is at the tail", 60_000);
     expect(Math.max(...reader.deliveries.values())).toBe(1);
-    const chain = reader.acl.map((record) => Buffer.from(record).toString());
-    expect(new Set(chain).size).toBe(chain.length);
-    for (const record of records) expect(chain).toContain(record);
+    const aclLog = reader.acl.map((record) => Buffer.from(record).toString());
+    expect(new Set(aclLog).size).toBe(aclLog.length);
+    for (const record of records) expect(aclLog).toContain(record);
     expect(members.map(({ replica }) => replica.resets)).toEqual([0, 0]);
     for (const { channel, store } of members) {
       await channel[Symbol.asyncDispose]();

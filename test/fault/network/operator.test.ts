@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
@@ -15,6 +15,7 @@ import { deriveChannelKeys, logSubject } from "../../../src/sync/network/subject
 import { documentedConfig } from "../../support/network/documented-nats.ts";
 import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
 import { makeTestCa } from "../../support/network/test-ca.ts";
+import { useOpened } from "../../support/opened.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
 import { createReplica, openReplica, openStore } from "../../support/worlds/network-replica.ts";
@@ -25,11 +26,7 @@ describeWithNats("the documented nats-server configuration", () => {
   const bob = createNetworkKey(randomBytes(32));
   const tlsDirectory = scratchDir();
   let server: NatsServer;
-  const opened: AsyncDisposable[] = [];
-  const keep = <T extends AsyncDisposable>(resource: T): T => {
-    opened.push(resource);
-    return resource;
-  };
+  const keep = useOpened();
   const url = () => `tls://127.0.0.1:${server.port}`;
   const open = (credentials: NetworkCredentials, at = url()): NetworkStore => keep(openStore(at, { credentials }));
   const online = async (key = alice) => {
@@ -49,9 +46,6 @@ describeWithNats("the documented nats-server configuration", () => {
     server = await startNats({
       wholeConfig: (place) => documentedConfig(place, tlsDirectory.path, [alice.publicText, bob.publicText]),
     });
-  });
-  afterEach(async () => {
-    for (const resource of opened.splice(0).reverse()) await resource[Symbol.asyncDispose]();
   });
   afterAll(async () => {
     await server[Symbol.asyncDispose]();

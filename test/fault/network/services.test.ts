@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect } from "@nats-io/transport-node";
 import { bytesToUtf8, utf8ToBytes } from "../../../src/base/bytes.ts";
 import { randomBytes } from "../../../src/base/random.ts";
@@ -16,16 +16,13 @@ import {
   inboxSubject,
 } from "../../../src/sync/network/subjects.ts";
 import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { useOpened } from "../../support/opened.ts";
 import { until } from "../../support/server/client.ts";
 import { openStore } from "../../support/worlds/network-replica.ts";
 
 describeWithNats("inboxes, events, chunks and reads over a real nats-server", () => {
   let server: NatsServer;
-  const opened: AsyncDisposable[] = [];
-  const keep = <T extends AsyncDisposable>(resource: T): T => {
-    opened.push(resource);
-    return resource;
-  };
+  const keep = useOpened();
   const online = async (): Promise<NetworkStore> => {
     const store = keep(openStore(server.url));
     await until(() => store.state().phase === "online", "online");
@@ -34,9 +31,6 @@ describeWithNats("inboxes, events, chunks and reads over a real nats-server", ()
 
   beforeAll(async () => {
     server = await startNats();
-  });
-  afterEach(async () => {
-    for (const resource of opened.splice(0).reverse()) await resource[Symbol.asyncDispose]();
   });
   afterAll(() => server[Symbol.asyncDispose]());
 

@@ -8,7 +8,7 @@ import { makeTestCa } from "../../support/network/test-ca.ts";
 import { fcmError } from "../../support/push/fake-fcm.ts";
 import { startNode } from "../../support/push/node.ts";
 import { accountAt, type Providers, pairAt, startProviders } from "../../support/push/providers.ts";
-import { type PushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
+import { devicesOf, type PushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
@@ -20,9 +20,6 @@ beforeAll(async () => {
   providers = await startProviders();
 });
 afterAll(() => providers[Symbol.asyncDispose]());
-
-const devicesOf = async (watcher: PushAccount): Promise<number> =>
-  (await watcher.calls.post(PUSH_PATHS.devices, DevicesReply, {})).devices.length;
 
 const fault = (code: string) => expect.objectContaining({ code });
 

@@ -6,7 +6,7 @@ import type { FakeApns } from "../../support/push/fake-apns.ts";
 import { type FakeFcm, fcmBadToken, fcmError } from "../../support/push/fake-fcm.ts";
 import { type PushNode, startNode } from "../../support/push/node.ts";
 import { accountAt, type Providers, pairAt, startProviders } from "../../support/push/providers.ts";
-import { deviceTag, type PushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
+import { devicesOf, deviceTag, type PushAccount, spaceKeyOf } from "../../support/push/push-account.ts";
 import { rule } from "../../support/rule.ts";
 import { openSocket } from "../../support/server/raw-http.ts";
 
@@ -234,9 +234,6 @@ describe("what is refused", () => {
 });
 
 describe("what providers answer", () => {
-  const devicesOf = async (watcher: PushAccount): Promise<number> =>
-    (await watcher.calls.post(PUSH_PATHS.devices, DevicesReply, {})).devices.length;
-
   rule(
     "[PUSH-7] tokens that a provider calls dead are dropped, and a refusal for another reason drops none",
     async () => {

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createNatsState } from "../../../src/push-node/nats-state.ts";
 import { createSqliteState } from "../../../src/push-node/sqlite-state.ts";
 import type { Delivery, Device, PushState } from "../../../src/push-node/state.ts";
+import { loopTurns } from "../../support/loop-turns.ts";
 import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
 import { rule } from "../../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
@@ -185,7 +186,7 @@ describe("in a file", () => {
       );
       // The loop turns, and what is stored is read.
       for (let turn = 0; turn < 20; turn++) {
-        await new Promise((resolve) => setImmediate(resolve));
+        await loopTurns();
         expect(await state.topicCount(ONE)).toBe(1);
       }
       expect(isDone).toBe(false);

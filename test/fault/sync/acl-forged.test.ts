@@ -26,9 +26,9 @@ import {
 import { rule } from "../../support/rule.ts";
 import { type SpaceInfo, until } from "../../support/server/client.ts";
 import { type Device, startDevice } from "../../support/server/devices.ts";
-import { createObject, createSpace } from "../../support/server/fixtures.ts";
+import { ABSENT, createObject, createSpace } from "../../support/server/fixtures.ts";
 import { ACL_MATRIX, ACL_ROLES, type AclCast, type AclRole, createAclCast } from "../../support/worlds/acl-matrix.ts";
-import { type AclWorld, createAccount } from "../../support/worlds/acl-world.ts";
+import { aclLogOf, createAccount } from "../../support/worlds/acl-world.ts";
 
 /** `removed`: was a member once. */
 type Actor = AclRole | "removed";
@@ -39,9 +39,6 @@ interface Stage {
   readonly cast: AclCast;
   readonly removed: Account;
 }
-
-/** A well-formed id of nothing. */
-const UNKNOWN_SPACE = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
 
 const nameOf = (actor: Actor, withGuest: boolean): string => `${actor} ${withGuest}`;
 
@@ -90,11 +87,10 @@ function httpActions({ cast }: Stage, ownerId: string): HttpAction[] {
   ];
 }
 
-const chainOf = (world: AclWorld): Uint8Array[] => world.records.map(({ bytes }) => bytes);
 const signerOf = (stage: Stage, actor: Actor) =>
   (actor === "removed" ? stage.removed : stage.cast.actors[actor]).signer;
 
-/** A record as the next of the chain, whoever signs it, whatever it does. */
+/** A record as the next of the log, whoever signs it, whatever it does. */
 const forge = ({ cast: { world } }: Stage, signer: Account["signer"], ops: readonly AclOp[]): Uint8Array =>
   encodeAclRecord(
     { space: world.state.space!, prev: world.state.head!, time: 1, clock: world.state.clocks.at(-1)!, ops: [...ops] },
@@ -119,7 +115,7 @@ describe("forged records at a server's sync port", () => {
     world.act(owner, (context) => addAccounts(context, [{ identity: removed.id, permission: "admin" }]));
     world.act(owner, (context) => removeAccounts(context, [removed.id]));
     if (withGuest) world.act(owner, (context) => mintGuestKey(context, cast.guestSeed));
-    const reply = await relay.push(space.id, { chain: chainOf(world) });
+    const reply = await relay.push(space.id, { aclLog: aclLogOf(world) });
     expect(bytesToHex(reply.aclHead)).toBe(bytesToHex(world.state.head!));
     return { spaceId: space.id as SpaceId, cast, removed };
   };
@@ -179,18 +175,18 @@ describe("forged records at a server's sync port", () => {
               { space: world.state.space!, basis: head, time: 1, ops: [...ops] },
               signer,
             ).bytes;
-            const proposed = await peer.push(spaceId, { chain: chainOf(world), pending: [pending] });
+            const proposed = await peer.push(spaceId, { aclLog: aclLogOf(world), pending: [pending] });
             expect([actor, "proposal", bytesToHex(proposed.aclHead)]).toEqual([actor, "proposal", bytesToHex(head)]);
           }
           const forged = forge(stage, signer, row.bare ? ops : world.completed(ops));
           if (allowed && row.title === "delete the space") {
-            await untilDeleted(peer, spaceId, { chain: [...chainOf(world), forged] });
+            await untilDeleted(peer, spaceId, { aclLog: [...aclLogOf(world), forged] });
             continue;
           }
-          const reply = await peer.push(spaceId, { chain: [...chainOf(world), forged] });
+          const reply = await peer.push(spaceId, { aclLog: [...aclLogOf(world), forged] });
           // The owner's device may have put an epoch behind it before it answered.
           const stands = allowed
-            ? (await peer.chainOf(spaceId)).some((record) => equalBytes(sha256(record), sha256(forged)))
+            ? (await peer.aclLogOf(spaceId)).some((record) => equalBytes(sha256(record), sha256(forged)))
             : equalBytes(reply.aclHead, head);
           expect([actor, stands]).toEqual([actor, true]);
           if (!allowed) expect(await rosterOf(spaceId)).toEqual(before as object);
@@ -207,7 +203,7 @@ describe("forged records at a server's sync port", () => {
     const kept = role === "removed" ? "reader" : role;
     world.act(owner, (context) => transferOwnership(context, others.writer.id, kept));
     if (role === "removed") world.act(others.writer, (context) => removeAccounts(context, [owner.id]));
-    await relay.push(stage.spaceId, { chain: chainOf(world) }).catch(() => undefined); // it ends for who is removed
+    await relay.push(stage.spaceId, { aclLog: aclLogOf(world) }).catch(() => undefined); // it ends for who is removed
     const wanted = role === "removed" ? "none" : role;
     await until(
       async () => (await device.server.client.get<SpaceInfo>(`/v1/spaces/${stage.spaceId}`)).ownRole === wanted,
@@ -229,7 +225,7 @@ describe("forged records at a server's sync port", () => {
           const refusedHere = !(allowed as readonly string[]).includes(role);
           // What the owner may do is done elsewhere; what an admin does without a network is put to the owner's devices.
           if (!refusedHere && isOwner) continue;
-          const at = role === "stranger" ? UNKNOWN_SPACE : stage.spaceId;
+          const at = role === "stranger" ? ABSENT : stage.spaceId;
           const url = `/v1/spaces/${at}${path}`;
           if (role === "stranger") await device.server.client.fails(method, url, body, 404, "space.not_found");
           else if (role === "removed") await device.server.client.fails(method, url, body, 409, "space.deleted");
@@ -255,11 +251,11 @@ describe("forged records at a server's sync port", () => {
     const stage = stages.get(true)!;
     const { world } = stage.cast;
     world.act(owner, (context) => addAccounts(context, [{ identity: createAccount().id, permission: "reader" }]));
-    const reply = await peers.get(nameOf("reader", true))!.push(stage.spaceId, { chain: chainOf(world) });
+    const reply = await peers.get(nameOf("reader", true))!.push(stage.spaceId, { aclLog: aclLogOf(world) });
     expect(bytesToHex(reply.aclHead)).toBe(bytesToHex(world.state.head!));
     await createObject(device.server.client, stage.spaceId);
-    const told = warningsOf(device, "refused");
-    expect(told.length).toBeGreaterThanOrEqual(1);
-    expect(told.length).toBeLessThanOrEqual(peers.size * stages.size);
+    const warnings = warningsOf(device, "refused");
+    expect(warnings.length).toBeGreaterThanOrEqual(1);
+    expect(warnings.length).toBeLessThanOrEqual(peers.size * stages.size);
   });
 });

@@ -84,12 +84,12 @@ describe("errors that take two", () => {
         const { techSpaceId } = await first.server.client.get<{ techSpaceId: string }>("/v1/account");
         fake = stack.use(await startFakeDevice(account, techSpaceId));
         let held = 0;
-        const settled = async () => {
+        const isWhole = async () => {
           held = fake.held.size;
           await fake.fetch();
           return held > 0 && fake.held.size === held;
         };
-        await until(settled, "the account's own space at the other device", WAIT_MS);
+        await until(isWhole, "the account's own space at the other device", WAIT_MS);
         await first.server.stop();
       }
       const second = stack.use(await startDevice({ lan: true, mnemonic: account.mnemonic }));

@@ -77,7 +77,7 @@ describe("a peer that is not to be trusted", () => {
       const debug = await device.server.client.get<{ unconfirmed: number }>(`/v1/spaces/${spaceId}/debug`);
       expect(debug.unconfirmed).toBe(1);
 
-      // The same of an ACL record, and of nothing else.
+      // The same holds for an ACL record, and for nothing else.
       fake.behave({});
       await fake.fetch();
       await untilState(device, spaceId, "synced");
@@ -92,11 +92,11 @@ describe("a peer that is not to be trusted", () => {
 
       // The heads it repeats are those that it was told; it kept nothing of what they name.
       await fake.fetch();
-      const told = vectorOf(fake.held.values());
+      const vector = vectorOf(fake.held.values());
       fake.held.clear();
       const repeated = await saidWhile(
         place,
-        { lazy: true, mean: true, state: (truth) => ({ ...truth, vector: told }) },
+        { lazy: true, mean: true, state: (truth) => ({ ...truth, vector }) },
         false,
       );
       expect(statesIn(repeated)).not.toContain("synced");

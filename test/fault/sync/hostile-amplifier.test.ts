@@ -22,7 +22,7 @@ const LONG_MS = 180_000;
 const WAIT_MS = 90_000;
 const MIB = 1 << 20;
 const MEMBER = "a member with the right to write";
-/** Of a record near its bound. */
+/** The text of a record that is near its bound. */
 const LARGE_TEXT = "x".repeat(900_000);
 /** What a database takes beside what is stored in it. */
 const PAGES_BESIDES = 1.25;

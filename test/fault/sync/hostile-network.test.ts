@@ -169,8 +169,8 @@ describeWithNats("hostile messages on the network", () => {
       const before = await messages();
       // What nobody can read back whole is nobody's to publish. What somebody else wrote after it and told one device alone
       // is published by that one, once it has given others time: so the time is over for all that came before.
-      const told = forgeChange(world, author);
-      await attacked.tellServer([told.bytes]);
+      const pushed = forgeChange(world, author);
+      await attacked.pushToServer([pushed.bytes]);
       await attacked.honestSyncGoesOn();
       const editsOfBoth = 2;
       await until(
@@ -277,12 +277,12 @@ describeWithNats("hostile messages on the network", () => {
         return processorMsOf(server) - before;
       };
       await cost();
-      const [plain, told] = [await cost(), await attacked.writersTold()];
+      const [plain, pushed] = [await cost(), await attacked.writersShown()];
       for (let page = 0; page < 60; page++)
         await attacked.putChanges(Array.from({ length: 500 }, () => forgeChange(world, createAccount()).bytes));
       await attacked.honestSyncGoesOn();
       for (const device of [server, honest]) await untilSynced(device, spaceId, WAIT_MS);
-      expect(await attacked.writersTold()).toBeLessThan(told + 10);
+      expect(await attacked.writersShown()).toBeLessThan(pushed + 10);
       // It was 0.7 s a write where each counted the writers anew.
       expect(await cost()).toBeLessThan(plain + 2_000);
     },

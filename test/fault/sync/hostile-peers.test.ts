@@ -260,7 +260,7 @@ describe("hostile peers on the LAN", () => {
         return peer.link.notify("event", encodeCbor({ space: spaceId, payload }).slice());
       };
       /** What was said before is taken in by then. */
-      const isHandled = () => peer.chainOf(spaceId);
+      const isHandled = () => peer.aclLogOf(spaceId);
       const before = memoryOf(server);
       const startedMs = performance.now();
       for (let i = 0; i < 2_000; i++) {
@@ -283,7 +283,7 @@ describe("hostile peers on the LAN", () => {
       const heard = stream.rawText().split("test.flood").length - 1;
       const seconds = (performance.now() - startedMs) / 1_000;
       expect(heard).toBeGreaterThan(0);
-      // Of one account: 120 a second, and 240 at once.
+      // One account is heard 120 times a second, and 240 times at once.
       expect(heard).toBeLessThanOrEqual(240 + 120 * seconds);
       expect(stream.rawText()).not.toContain("test.large");
       expect(memoryOf(server)).toBeLessThan(before + (200 << 20));

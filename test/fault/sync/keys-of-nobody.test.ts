@@ -11,7 +11,7 @@ import { accountIdOf } from "../../../src/crypto/account-id.ts";
 import { besiege } from "../../support/hostile/besieged.ts";
 import { rule } from "../../support/rule.ts";
 import { startServer } from "../../support/server/server.ts";
-import { createAccount, keyOffTheCurve } from "../../support/worlds/acl-world.ts";
+import { aclLogOf, createAccount, keyOffTheCurve } from "../../support/worlds/acl-world.ts";
 
 rule(
   "[ACL-2] a record that makes a member of a key that nobody has is refused: members come and go as before, after a restart too",
@@ -32,9 +32,9 @@ rule(
     const next = { space: world.state.space!, prev: world.state.head!, time: 1, clock: world.state.clocks.at(-1)! };
     const forged = encodeAclRecord({ ...next, ops }, admin.signer).bytes;
     const peer = await besieged.join();
-    const log = world.records.map(({ bytes }) => bytes);
-    await peer.push(spaceId, { chain: log });
-    await peer.push(spaceId, { chain: [...log, forged] });
+    const log = aclLogOf(world);
+    await peer.push(spaceId, { aclLog: log });
+    await peer.push(spaceId, { aclLog: [...log, forged] });
     await besieged.partAll();
 
     const identity = createAccount().id;

@@ -20,7 +20,7 @@ import { memoryDir, scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
 import { type Device, joinOpen, rowsOf, setName, startDevice, untilSame } from "../../support/server/devices.ts";
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
-import { createAccount } from "../../support/worlds/acl-world.ts";
+import { aclLogOf, createAccount } from "../../support/worlds/acl-world.ts";
 
 const LONG_MS = 110_000;
 const WAIT_MS = 45_000;
@@ -52,7 +52,7 @@ rule(
         const spaceId = (await createSpace(server.server.client, `space ${n}`)).id as SpaceId;
         const world = await worldOf(relay, owner, spaceId);
         world.act(owner, (context) => addAccounts(context, accounts));
-        const { aclCount } = await relay.push(spaceId, { chain: world.records.map(({ bytes }) => bytes) });
+        const { aclCount } = await relay.push(spaceId, { aclLog: aclLogOf(world) });
         expect(aclCount).toBe(world.records.length);
         spaceIds.push(spaceId);
       }
@@ -80,7 +80,7 @@ rule(
     await using peer = await meetServer(await syncPortOf(server), member, keys);
     expect([...peer.link.sharedSpaces()].sort()).toEqual([...spaceIds].sort());
     await until(async () => (await sharedAt(server)).size === SPACES + 1, "all shared spaces", WAIT_MS);
-    expect((await peer.chainOf(spaceIds.at(-1)!)).length).toBeGreaterThan(1);
+    expect((await peer.aclLogOf(spaceIds.at(-1)!)).length).toBeGreaterThan(1);
 
     await setName(honest, last, objectId, "and on it goes");
     await until(async () => (await rowsOf(server, last)).includes("and on it goes"), "an edit", WAIT_MS);

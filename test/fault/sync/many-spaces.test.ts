@@ -3,12 +3,14 @@
  * anywhere arrives, after a restart too, and no server grows without bound. `SPACES=1000` by hand.
  */
 import { expect } from "bun:test";
-import { readdirSync } from "node:fs";
+import { createSemaphore } from "../../../src/base/semaphore.ts";
 import { processorMsOf } from "../../support/hostile/besieged.ts";
 import { memoryOf } from "../../support/hostile/hostile-peer.ts";
+import { timed } from "../../support/latency.ts";
 import { rule } from "../../support/rule.ts";
 import { memoryDir, scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
+import { descriptorsOf } from "../../support/server/descriptors.ts";
 import {
   type Device,
   mintInvite,
@@ -34,25 +36,14 @@ interface Shared {
   readonly objectId: string;
 }
 
-async function inTurn<T, R>(items: readonly T[], run: (item: T) => Promise<R>): Promise<R[]> {
-  const left = [...items.entries()];
-  const results: R[] = [];
-  const hand = async (): Promise<void> => {
-    for (let next = left.shift(); next; next = left.shift()) results[next[0]] = await run(next[1]);
-  };
-  await Promise.all(Array.from({ length: HANDS }, hand));
-  return results;
+function inTurn<T, R>(items: readonly T[], run: (item: T) => Promise<R>): Promise<R[]> {
+  const semaphore = createSemaphore(HANDS);
+  return Promise.all(items.map((item) => semaphore(() => run(item))));
 }
 
-async function timed(run: () => Promise<unknown>): Promise<number> {
-  const startedMs = performance.now();
-  await run();
-  return Math.round(performance.now() - startedMs);
-}
-
-const told = (name: string, device: Device): string =>
+const report = (name: string, device: Device): string =>
   `${name}: ${Math.round(memoryOf(device) / 2 ** 20)} MiB, ${processorMsOf(device)} ms of a processor, ` +
-  `${readdirSync(`/proc/${device.server.pid}/fd`).length} files`;
+  `${descriptorsOf(device.server.pid)} files`;
 
 /** Spaces that a device says nothing false of, and that are not yet synced. */
 async function unsynced(device: Device, spaces: readonly Shared[]): Promise<string[]> {
@@ -120,7 +111,9 @@ rule(
         await expectEdits(owner, other, spaces, "said by the owner"),
         await expectEdits(other, owner, spaces, "said by the other"),
       ];
-      console.log(`an edit took at most ${Math.max(...edits)} ms\n${told("owner", owner)}\n${told("other", other)}`);
+      console.log(
+        `an edit took at most ${Math.max(...edits)} ms\n${report("owner", owner)}\n${report("other", other)}`,
+      );
 
       await other.server.stop(60_000);
       await setName(owner, spaces.at(-1)!.spaceId, spaces.at(-1)!.objectId, "said meanwhile");
@@ -135,7 +128,7 @@ rule(
       edits.push(await expectEdits(other, owner, spaces, "said after the restart"));
       console.log(`all were synced ${againMs} ms after a restart, an edit took ${edits.at(-1)} ms`);
       for (const [name, device] of [["owner", owner] as const, ["other", other] as const]) {
-        console.log(told(name, device));
+        console.log(report(name, device));
         expect(memoryOf(device)).toBeLessThan(BYTES_BESIDES + SPACES * BYTES_A_SPACE);
         expect(device.server.stderr()).not.toMatch(/ (WARN|ERROR) /);
       }

@@ -9,6 +9,7 @@ import { decodeWants, encodeItems } from "../../../src/sync/session/messages.ts"
 import { SYNC_KINDS } from "../../../src/sync/session/remote-replica.ts";
 import { besiege, processorMsOf, spaceBytesOf } from "../../support/hostile/besieged.ts";
 import { forgeChange, memoryOf } from "../../support/hostile/hostile-peer.ts";
+import { timed } from "../../support/latency.ts";
 import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
 import { until } from "../../support/server/client.ts";
@@ -27,12 +28,6 @@ const BYTES_BESIDES = 300 << 20;
 
 const mib = (bytes: number): number => Math.round(bytes / 2 ** 20);
 
-async function timed(run: () => Promise<unknown>): Promise<number> {
-  const startedMs = performance.now();
-  await run();
-  return Math.round(performance.now() - startedMs);
-}
-
 /** What a server costs from now on. */
 function watched(name: string, device: Device, spaceId: string) {
   const [memory, processor] = [memoryOf(device), processorMsOf(device)];
@@ -42,7 +37,7 @@ function watched(name: string, device: Device, spaceId: string) {
   }, 500);
   return {
     grown: () => peak - memory,
-    told: () =>
+    report: () =>
       `${name}: ${mib(memory)} MiB before, at most ${mib(peak)}, ${mib(spaceBytesOf(device, spaceId))} MiB on the disk, ` +
       `${processorMsOf(device) - processor} ms of a processor`,
     [Symbol.dispose]: () => clearInterval(timer),
@@ -109,8 +104,8 @@ rule(
       `${WRITERS} writers were taken in within ${takenMs} ms; a write beside them took at most ${slowest} ms`,
       `an edit was heard of within ${hereMs} ms, one of the other side within ${thereMs} ms; synced ${allMs} ms later`,
       `then a write took ${writeMs} ms and was heard of within ${lastMs} ms`,
-      ofServer.told(),
-      ofHonest.told(),
+      ofServer.report(),
+      ofHonest.report(),
     ])
       console.log(line);
     expect(Math.max(slowest, writeMs)).toBeLessThan(WRITE_MS);

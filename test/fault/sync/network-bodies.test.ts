@@ -62,7 +62,7 @@ describeWithNats("bodies on the network", () => {
         expect(await purgedAfter(devices, witness, DELETED_GRACE_MS)).toBe(1);
         await round();
         await remove(owner, account);
-        await witness.space.aclService.take(owner.chain());
+        await witness.space.aclService.take(owner.aclLog());
         const { pendingBodies } = witness.space.store;
         expect(pendingBodies.count()).toBe(1);
         await round();

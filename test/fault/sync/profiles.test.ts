@@ -7,6 +7,7 @@ import { type SpaceInfo, until } from "../../support/server/client.ts";
 import {
   acceptRequest,
   type Device,
+  infoOf,
   startDevice,
   statusOf,
   untilRequest,
@@ -16,8 +17,6 @@ import { createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 150_000;
 const WAIT_MS = 45_000;
-
-const infoOf = (device: Device, spaceId: string) => device.server.client.get<SpaceInfo>(`/v1/spaces/${spaceId}`);
 
 /** The name under which a device knows somebody. */
 const nameOf = async ({ server }: Device, identity: string): Promise<string | undefined> => {

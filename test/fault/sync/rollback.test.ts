@@ -14,31 +14,44 @@ const LONG_MS = 120_000;
 const replacedOf = async (device: Device, spaceId: string): Promise<number> =>
   (await device.server.client.get<{ writersReplaced: number }>(`/v1/spaces/${spaceId}/debug`)).writersReplaced;
 
+interface Copied extends Disposable {
+  readonly root: string;
+  readonly copy: string;
+  readonly spaceId: string;
+  readonly objectId: string;
+  readonly mnemonic: string;
+}
+
+/** A data root and its copy, made when the network had all that its device wrote: an object of this name in a space. */
+async function copiedRoot(network: string, name: string): Promise<Copied> {
+  using stack = new DisposableStack();
+  const root = stack.use(scratchDir("svc-original")).path;
+  const copy = stack.use(scratchDir("svc-copy")).path;
+  await using device = await startDevice({ network, dataDir: root });
+  const { mnemonic, server } = device;
+  const spaceId = (await createSpace(server.client)).id;
+  const objectId = (await createObject(server.client, spaceId, named(name))).id;
+  await forceSynced(device, spaceId);
+  await server.stop();
+  cpSync(root, copy, { recursive: true });
+  const roots = stack.move();
+  return { root, copy, spaceId, objectId, mnemonic, [Symbol.dispose]: () => roots.dispose() };
+}
+
 describeWithNats("a device that is not what it was", () => {
   rule(
     "[SYNC-7] put back to an older copy it fetches what it had written, writes on as another, and all converge",
     async () => {
-      using root = scratchDir("svc-rolled-back");
-      using copy = scratchDir("svc-older-copy");
       await using nats = await startNats();
-      let spaceId: string;
-      let mnemonic: string;
+      using copied = await copiedRoot(nats.url, "before the copy");
+      const { root, copy, spaceId, mnemonic } = copied;
       {
-        await using device = await startDevice({ network: nats.url, dataDir: root.path });
-        ({ mnemonic } = device);
-        spaceId = (await createSpace(device.server.client)).id;
-        await createObject(device.server.client, spaceId, named("before the copy"));
-        await forceSynced(device, spaceId);
-        await device.server.stop();
-      }
-      cpSync(root.path, copy.path, { recursive: true });
-      {
-        await using device = await startDevice({ network: nats.url, dataDir: root.path });
+        await using device = await startDevice({ network: nats.url, dataDir: root });
         for (let i = 0; i < 5; i++) await createObject(device.server.client, spaceId, named(`after ${i}`));
         await forceSynced(device, spaceId);
         await device.server.stop();
       }
-      await using back = await startDevice({ network: nats.url, dataDir: copy.path });
+      await using back = await startDevice({ network: nats.url, dataDir: copy });
       await using other = await startDevice({ network: nats.url, mnemonic });
       await forceSynced(back, spaceId);
       expect(await replacedOf(back, spaceId)).toBe(1);
@@ -52,39 +65,24 @@ describeWithNats("a device that is not what it was", () => {
   rule(
     "[SYNC-8] a data root that ran twice: both sides' writes under one writer are kept and folded everywhere",
     async () => {
-      using root = scratchDir("svc-original");
-      using copy = scratchDir("svc-copy");
       await using nats = await startNats();
-      let spaceId: string;
-      let objectId: string;
-      let mnemonic: string;
-      {
-        await using device = await startDevice({ network: nats.url, dataDir: root.path });
-        ({ mnemonic } = device);
-        spaceId = (await createSpace(device.server.client)).id;
-        objectId = (await createObject(device.server.client, spaceId)).id;
-        await forceSynced(device, spaceId);
-        await device.server.stop();
-      }
-      cpSync(root.path, copy.path, { recursive: true });
+      using copied = await copiedRoot(nats.url, "before the copy");
+      const { root, copy, spaceId, objectId, mnemonic } = copied;
       {
         // Alone, so that it cannot know better: it goes on with the writer that the original goes on with, too.
-        await using twin = await startDevice({ dataDir: copy.path });
+        await using twin = await startDevice({ dataDir: copy });
         await setName(twin, spaceId, objectId, "from the twin");
         for (let i = 0; i < 3; i++) await createObject(twin.server.client, spaceId, named(`twin ${i}`));
         expect((await statusOf(twin, spaceId)).state).toBe("offline");
         await twin.server.stop();
       }
       {
-        await using original = await startDevice({ network: nats.url, dataDir: root.path });
-        for (let i = 0; i < 6; i++)
-          await createObject(original.server.client, spaceId, {
-            initialProperties: { svc: { name: `original ${i}` } },
-          });
+        await using original = await startDevice({ network: nats.url, dataDir: root });
+        for (let i = 0; i < 6; i++) await createObject(original.server.client, spaceId, named(`original ${i}`));
         await forceSynced(original, spaceId);
         await original.server.stop();
       }
-      await using twin = await startDevice({ network: nats.url, dataDir: copy.path });
+      await using twin = await startDevice({ network: nats.url, dataDir: copy });
       await forceSynced(twin, spaceId);
       expect(await replacedOf(twin, spaceId)).toBe(1);
       await using other = await startDevice({ network: nats.url, mnemonic, lan: true });
@@ -97,7 +95,7 @@ describeWithNats("a device that is not what it was", () => {
 
       // Over the LAN, and the other way: the original lacks one branch of a writer that it takes for its own.
       await nats.kill();
-      await using original = await startDevice({ dataDir: root.path, lan: true });
+      await using original = await startDevice({ dataDir: root, lan: true });
       await untilSame([original, other], spaceId, holds);
       await until(async () => (await replacedOf(original, spaceId)) === 1, "another writer at the original", 20_000);
       await createObject(original.server.client, spaceId, named("all in one"));
@@ -190,22 +188,11 @@ describeWithNats("a data root that runs twice at once", () => {
   rule(
     "[SYNC-8] both write under one name at the same time, and end with the same, as writers of their own",
     async () => {
-      using root = scratchDir("svc-original");
-      using copy = scratchDir("svc-copy");
       await using nats = await startNats();
-      let spaceId: string;
-      let mnemonic: string;
-      {
-        await using device = await startDevice({ network: nats.url, dataDir: root.path });
-        ({ mnemonic } = device);
-        spaceId = (await createSpace(device.server.client)).id;
-        await createObject(device.server.client, spaceId, named("before"));
-        await forceSynced(device, spaceId);
-        await device.server.stop();
-      }
-      cpSync(root.path, copy.path, { recursive: true });
-      await using one = await startDevice({ network: nats.url, dataDir: root.path, lan: true });
-      await using two = await startDevice({ network: nats.url, dataDir: copy.path, lan: true });
+      using copied = await copiedRoot(nats.url, "before");
+      const { root, copy, spaceId, mnemonic } = copied;
+      await using one = await startDevice({ network: nats.url, dataDir: root, lan: true });
+      await using two = await startDevice({ network: nats.url, dataDir: copy, lan: true });
       await Promise.all(
         Array.from({ length: 40 }, (_, i) => {
           const { client } = (i % 2 ? one : two).server;

@@ -1,17 +1,16 @@
 /** A rotation is cut short by SIGKILL at messages that its device exchanges with the network, one after the other: one log, nothing lost. */
 import { expect } from "bun:test";
 import { inSpaceOf } from "../../support/hostile/former-reader.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { type NatsProxy, startNatsProxy } from "../../support/network/nats-proxy.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
 import { type Device, forceSynced, joinOpen, setName, startDevice, untilSame } from "../../support/server/devices.ts";
 import { createObject, createSpace, named } from "../../support/server/fixtures.ts";
-import { connectWith, type ReadMessage, readStreams } from "../../support/server/stream-reader.ts";
 import { createAccount } from "../../support/worlds/acl-world.ts";
 import { knownAccount } from "../../support/worlds/known-account.ts";
-import { faultsOnNetwork, rotate } from "../../support/worlds/rotations.ts";
+import { allOn, faultsOnNetwork, rotate } from "../../support/worlds/rotations.ts";
 
 const LONG_MS = 240_000;
 const WAIT_MS = 60_000;
@@ -19,15 +18,6 @@ const WAIT_MS = 60_000;
 const MESSAGES_MAX = 90;
 /** Messages from one kill to the next; `KILL_STEP=1` for each of them. The schedules of test/property kill at any, too. */
 const STEP = Number(process.env["KILL_STEP"] ?? 3);
-
-async function allOn(nats: NatsServer): Promise<ReadMessage[]> {
-  const nc = await connectWith(nats.url, (await knownAccount()).networkKey);
-  try {
-    return await readStreams(nc);
-  } finally {
-    await nc.close();
-  }
-}
 
 const rosterOf = async (device: Device, spaceId: string): Promise<string> =>
   JSON.stringify((await device.server.client.get<{ members: unknown }>(`/v1/spaces/${spaceId}/members`)).members);

@@ -6,7 +6,7 @@ import type { NatsConnection } from "@nats-io/transport-node";
 import { randomBytes } from "../../../src/base/random.ts";
 import { type ChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
 import { leaksIn } from "../../support/hostile/leak-search.ts";
-import { describeWithNats, type NatsServer, startNats } from "../../support/network/nats.ts";
+import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { startNatsProxy } from "../../support/network/nats-proxy.ts";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
@@ -25,23 +25,13 @@ import {
   warnings,
 } from "../../support/server/devices.ts";
 import { createObject, createSpace, named } from "../../support/server/fixtures.ts";
-import { connectWith, type ReadMessage, readStreams } from "../../support/server/stream-reader.ts";
+import { connectWith, type ReadMessage } from "../../support/server/stream-reader.ts";
 import { createAccount } from "../../support/worlds/acl-world.ts";
 import { knownAccount } from "../../support/worlds/known-account.ts";
-import { placesIn, rotate, untilRead } from "../../support/worlds/rotations.ts";
+import { allOn, placesIn, rotate, untilRead } from "../../support/worlds/rotations.ts";
 
 const LONG_MS = 180_000;
 const WAIT_MS = 60_000;
-
-/** All that lies on the network, as its operator reads it. */
-async function allOn(nats: NatsServer): Promise<ReadMessage[]> {
-  const nc = await connectWith(nats.url, (await knownAccount()).networkKey);
-  try {
-    return await readStreams(nc);
-  } finally {
-    await nc.close();
-  }
-}
 
 /** What is appended to a log, as the operator sees it pass. */
 interface Appended {
@@ -77,7 +67,7 @@ const piecesOf = (data: Uint8Array): string[] =>
     Buffer.from(data.subarray(at, at + 8)).toString("hex"),
   );
 
-const chainOf = async (device: Device, spaceId: string): Promise<unknown> =>
+const aclLogOf = async (device: Device, spaceId: string): Promise<unknown> =>
   (await device.server.client.get<{ members: unknown }>(`/v1/spaces/${spaceId}/members`)).members;
 
 describeWithNats("rotations on a network", () => {
@@ -149,7 +139,7 @@ describeWithNats("rotations on a network", () => {
       expect(ownPlaces.filter(isLinked)).toEqual([]);
 
       // It puts everything there that it has, and more than that.
-      const roster = await chainOf(owner, space.id);
+      const roster = await aclLogOf(owner, space.id);
       const nc = await connectWith(nats.url, account.networkKey);
       const js = jetstream(nc);
       for (const subject of known) {
@@ -165,7 +155,7 @@ describeWithNats("rotations on a network", () => {
       await untilSame([owner, stayer], space.id, (text) => text.includes("and on it goes"), WAIT_MS);
       for (const device of [owner, stayer]) {
         await forceSynced(device, space.id);
-        expect(await chainOf(device, space.id)).toEqual(roster as never);
+        expect(await aclLogOf(device, space.id)).toEqual(roster as never);
         const debug = await device.server.client.get<unknown>(`${base}/debug`);
         expect(debug).toMatchObject({ parked: 0, quarantined: [], alarms: [], cut: [], networkResets: 0 });
         expect(warnings(device)).toEqual([]);
@@ -327,7 +317,7 @@ describeWithNats("rotations on a network", () => {
         const isWhole = (rows: string) => rows.includes(`apart ${round}`) && rows.includes(`meanwhile ${round}`);
         await untilSame([first, second, member], space.id, isWhole, WAIT_MS);
         for (const device of [first, second, member]) await forceSynced(device, space.id);
-        const rosters = await Promise.all([first, second, member].map((device) => chainOf(device, space.id)));
+        const rosters = await Promise.all([first, second, member].map((device) => aclLogOf(device, space.id)));
         expect(rosters[1]).toEqual(rosters[0] as never);
         expect(rosters[2]).toEqual(rosters[0] as never);
         await second.server.stop();
@@ -337,7 +327,7 @@ describeWithNats("rotations on a network", () => {
   );
 });
 
-/** The chain may be on its way to a new place: the admin is told of the request, and accepts it. */
+/** The log may be on its way to a new place: the admin is told of the request, and accepts it. */
 const untilAccepted = (device: Device, base: string, requestRecordId: string): Promise<void> =>
   until(
     async () => {

@@ -115,7 +115,7 @@ skipGroupUnless(canCapturePackets(), "packets cannot be captured here")("what pa
       const has = [...shown, stranger.server.stderr()].map((text) => Buffer.from(text));
       expect(leaksIn(openCaptures([...has, ...filesBelow(strangerRoot.path)]), life.secrets)).toEqual([]);
 
-      // One that dials by itself hears nothing but noise.
+      // A stranger that dials hears nothing but noise.
       const strangerKeys = { own: deriveAccountSecret(accounts.stranger.seed, "p2p"), spaces: [] };
       const strange = await dialAs(accounts.stranger, ports.owner, strangerKeys);
       expect(strange.link).toBeUndefined();

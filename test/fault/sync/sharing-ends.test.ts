@@ -3,13 +3,18 @@ import { describe, expect } from "bun:test";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { type SpaceInfo, until } from "../../support/server/client.ts";
-import { type Device, joinAndBeSeen, startDevice, untilSame, untilStatus } from "../../support/server/devices.ts";
+import {
+  type Device,
+  infoOf,
+  joinAndBeSeen,
+  startDevice,
+  untilSame,
+  untilStatus,
+} from "../../support/server/devices.ts";
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
 const LONG_MS = 120_000;
 const WAIT_MS = 40_000;
-
-const infoOf = (device: Device, spaceId: string) => device.server.client.get<SpaceInfo>(`/v1/spaces/${spaceId}`);
 
 const streamsOf = (device: Device, spaceId: string, objectId: string) => {
   const base = `/v1/spaces/${spaceId}`;

@@ -3,7 +3,8 @@ import { join } from "node:path";
 
 const RULE = /^- \*\*([A-Z]+-\d+)\*\* /gm;
 /** Documents that are not in the repository: nobody who reads a citation of them could look it up. */
-const FOREIGN = /\b(?:spec|gaps|design|recipes)(?:\.md)? ?§{0,2} ?\d+|§\d+|\bprocess rule \d+/g;
+const FOREIGN =
+  /\b(?:spec|gaps|design|recipes)(?:\.md)? ?§{0,2} ?\d+|§\d+|\b[Pp]rocess rules? \d+|\bof the specification \(/g;
 
 /** The labels with which a title begins: the first text of a call, or what a scenario gives as its title. */
 const LABELS = /(?:\(|\btitle:)\s*["'`]((?:\[[^\]\n]{2,}\] )+)/g;

@@ -19,7 +19,7 @@ import { until } from "../server/client.ts";
 import { type Device, rowsOf, setName, startDevice } from "../server/devices.ts";
 import { createObject, createSpace } from "../server/fixtures.ts";
 import { type AclCast, createAclCast } from "../worlds/acl-matrix.ts";
-import { type AclWorld, createAccount } from "../worlds/acl-world.ts";
+import { type AclWorld, aclLogOf, createAccount } from "../worlds/acl-world.ts";
 import { accountOfPhrase, meetServer, ownKeys, syncPortOf, worldOf } from "./hostile-peer.ts";
 
 interface Roster {
@@ -45,12 +45,12 @@ export interface AttackedNetwork extends AsyncDisposable {
   /** The ACL log as it stands at the owner's. */
   worldNow(): Promise<AclWorld>;
   /** Writers in the first page of the vector that the owner's server compares with a peer in every round. */
-  writersTold(): Promise<number>;
+  writersShown(): Promise<number>;
   rosterOf(device: Device): Promise<Roster>;
   putRecord(bytes: Uint8Array): Promise<unknown>;
   putChanges(changes: readonly Uint8Array[]): Promise<unknown>;
   /** Has the owner's server take changes from a peer on its LAN. */
-  tellServer(changes: readonly Uint8Array[]): Promise<void>;
+  pushToServer(changes: readonly Uint8Array[]): Promise<void>;
   /** Edits pass both ways. */
   honestSyncGoesOn(): Promise<void>;
 }
@@ -74,7 +74,7 @@ export async function openAttackedNetwork(waitMs: number): Promise<AttackedNetwo
   world.act(owner, (context) => mintGuestKey(context, formerGuestSeed));
   world.act(owner, revokeGuestKey);
   world.act(owner, (context) => mintGuestKey(context, cast.guestSeed));
-  const { aclHead } = await relay.push(spaceId, { chain: world.records.map(({ bytes }) => bytes) });
+  const { aclHead } = await relay.push(spaceId, { aclLog: aclLogOf(world) });
   if (bytesToHex(aclHead) !== bytesToHex(world.state.head!)) throw new Error("the server did not take the cast");
   const base = `/v1/spaces/${spaceId}`;
   const accounts = [{ identity: honest.accountId, permission: "writer" }];
@@ -103,7 +103,7 @@ export async function openAttackedNetwork(waitMs: number): Promise<AttackedNetwo
     connection,
     js,
     keys,
-    async writersTold() {
+    async writersShown() {
       const request = { space: spaceId, aclHead: randomBytes(32), pending: randomBytes(32), digest: randomBytes(32) };
       return decodeState(await relay.link.request(SYNC_KINDS.state, encodeStateRequest(request))).vector.length;
     },
@@ -117,8 +117,8 @@ export async function openAttackedNetwork(waitMs: number): Promise<AttackedNetwo
       const subject = logSubject(keys, "c");
       return js.publish(subject, sealLogMessage(keys.sealKey, subject, changes));
     },
-    async tellServer(changes) {
-      await relay.push(spaceId, { chain: await relay.chainOf(spaceId), frames: [changes] });
+    async pushToServer(changes) {
+      await relay.push(spaceId, { aclLog: await relay.aclLogOf(spaceId), frames: [changes] });
     },
     async honestSyncGoesOn() {
       for (const [from, to] of [

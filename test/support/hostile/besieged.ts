@@ -12,7 +12,7 @@ import { parseAccountId } from "../../../src/crypto/account-id.ts";
 import { until } from "../server/client.ts";
 import { type Device, joinOpen, rowsOf, setName, startDevice } from "../server/devices.ts";
 import { createObject, createSpace } from "../server/fixtures.ts";
-import { type AclWorld, createAccount } from "../worlds/acl-world.ts";
+import { type AclWorld, aclLogOf, createAccount } from "../worlds/acl-world.ts";
 import {
   accountOfPhrase,
   type HostilePeer,
@@ -50,7 +50,7 @@ export interface Besieged extends AsyncDisposable {
   debug(device?: Device): Promise<SpaceDebug>;
   /** Bytes that the space takes on a server's disk. */
   bytesOnDisk(device?: Device): number;
-  /** An edit of the honest member's arrives at the owner's server. */
+  /** Resolves once an edit of the honest member has arrived at the owner's server. */
   goesOn(): Promise<void>;
   /** Ends the links that `join` made. */
   partAll(): Promise<void>;
@@ -71,7 +71,7 @@ export async function besiege(): Promise<Besieged> {
   };
   let world = await readWorld();
   world.act(owner, (context) => addAccounts(context, [{ identity: writer.id, permission: "writer" }]));
-  const offer = (frames: Offer["frames"] = []): Offer => ({ chain: world.records.map(({ bytes }) => bytes), frames });
+  const offer = (frames: Offer["frames"] = []): Offer => ({ aclLog: aclLogOf(world), frames });
   {
     await using relay = await meetServer(port, owner, ownKeys(owner));
     await relay.push(spaceId, offer());

@@ -60,7 +60,7 @@ export async function startFakeDevice(account: Account, spaceId: string): Promis
   let lies: Lies = {};
   let asked = 0;
   let aclHead: Uint8Array = NOTHING;
-  let chain: Uint8Array[] = [];
+  let aclLog: Uint8Array[] = [];
   let pending: Uint8Array = NOTHING;
   const manager: LinkManager = await startLinkManager({
     deviceSeed: randomBytes(32),
@@ -78,7 +78,7 @@ export async function startFakeDevice(account: Account, spaceId: string): Promis
     const request = encodeStateRequest({ space: spaceId, aclHead: NOTHING, pending: NOTHING, digest: NOTHING });
     const theirs = decodeState(await link.request(SYNC_KINDS.state, request));
     ({ aclHead, pending } = theirs);
-    chain = await aclFrom(link, spaceId, 0);
+    aclLog = await aclFrom(link, spaceId, 0);
     const vector = vectorOf(held.values());
     for (let cursor = 0; ; ) {
       const body = encodePullRequest({ space: spaceId, vector, cursor, chains: [], held: [] });
@@ -93,7 +93,7 @@ export async function startFakeDevice(account: Account, spaceId: string): Promis
     same: false,
     more: false,
     aclHead,
-    aclCount: chain.length,
+    aclCount: aclLog.length,
     pending,
     content: true,
     lacks: new Uint8Array(32),
@@ -132,7 +132,7 @@ export async function startFakeDevice(account: Account, spaceId: string): Promis
   });
   manager.onRequest(SYNC_KINDS.acl, async (_link, body) => {
     if (lies.silent) return never();
-    return encodeItems(lies.mean ? [] : chain.slice(decodeAclRequest(body).from));
+    return encodeItems(lies.mean ? [] : aclLog.slice(decodeAclRequest(body).from));
   });
   manager.onRequest(SYNC_KINDS.pending, async () => (lies.silent ? never() : encodeItems([])));
   manager.onNotice("sync.changed", async () => {});

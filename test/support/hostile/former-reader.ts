@@ -37,7 +37,7 @@ export interface FormerReader extends AsyncDisposable {
   readonly keys: number;
   /** Tries every key on every change in these messages. */
   read(messages: readonly ReadMessage[]): ReadLog;
-  /** What members say of themselves, as the chain has it last, where some key opens it. */
+  /** What members say of themselves, as the ACL log has it last, where some key opens it. */
   profiles(): string[];
   /** The tags of the places that it finds. */
   readonly tags: ReadonlySet<string>;
@@ -97,16 +97,20 @@ export async function formerReader(options: FormerReaderOptions): Promise<Former
   const spaceId = options.spaceId as SpaceId;
   const channels = new Map<string, ChannelKeys>();
   const recordsAt = (secret: Uint8Array) => recordsOf(messages, channels, secret);
-  const chain = recordsAt(options.transportSecret);
+  const aclLog = recordsAt(options.transportSecret);
   const scratch = scratchDir("svc-former");
-  const seed = chain[0] && genesisOfRoot(chain[0]);
-  if (!seed) throw new Error("the ACL log does not begin with a root");
+  const genesis = aclLog[0] && genesisOfRoot(aclLog[0]);
+  if (!genesis) throw new Error("the ACL log does not begin with a root");
   const space = options.dataDir
     ? openSpaceUnder(options.dataDir, account, spaceId)
-    : openSpaceIn(join(scratch.path, "space.db"), seed, { account, clock: systemClock, registry: () => registryOf() });
-  // One by one, as a server does: not all that lies in the log is part of the chain.
-  for (const record of chain) await space.aclService.take([record]);
-  // From place to place, as far as its keys lead.
+    : openSpaceIn(join(scratch.path, "space.db"), genesis, {
+        account,
+        clock: systemClock,
+        registry: () => registryOf(),
+      });
+  // One by one, as a server does: not all that lies on the network is part of the log.
+  for (const record of aclLog) await space.aclService.take([record]);
+  // It goes from place to place, as far as its keys lead.
   for (let known = 0; known < channels.size; ) {
     known = channels.size;
     for (const { secret } of placesOf(space))

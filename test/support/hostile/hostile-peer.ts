@@ -40,7 +40,7 @@ import { type AclWorld, createAccount, createAclWorld } from "../worlds/acl-worl
 
 /** What a hostile peer says that it has of a space. */
 export interface Offer {
-  chain: readonly Uint8Array[];
+  aclLog: readonly Uint8Array[];
   pending?: readonly Uint8Array[];
   /** Fields of the state that it lies about. */
   state?: Partial<SpaceState>;
@@ -59,7 +59,7 @@ export interface HostilePeer extends AsyncDisposable {
   readonly answers: Map<string, Answer>;
   readonly offers: Map<string, Offer>;
   /** The server's ACL log. */
-  chainOf(spaceId: string): Promise<Uint8Array[]>;
+  aclLogOf(spaceId: string): Promise<Uint8Array[]>;
   /** Has the server fetch what is offered now, and answers what it is at then. */
   push(spaceId: string, offer: Offer): Promise<SpaceState>;
 }
@@ -110,12 +110,12 @@ async function dialServer(port: number, account: Account, keys: LinkKeys): Promi
     asked,
     answers,
     offers,
-    async chainOf(spaceId) {
-      const chain: Uint8Array[] = [];
+    async aclLogOf(spaceId) {
+      const aclLog: Uint8Array[] = [];
       for (;;) {
-        const page = decodeItems(await link.request(SYNC_KINDS.acl, encodeAclRequest(spaceId, chain.length)));
-        if (page.length === 0) return chain;
-        chain.push(...page);
+        const page = decodeItems(await link.request(SYNC_KINDS.acl, encodeAclRequest(spaceId, aclLog.length)));
+        if (page.length === 0) return aclLog;
+        aclLog.push(...page);
       }
     },
     async push(spaceId, offer) {
@@ -154,7 +154,7 @@ function answerFrom(offers: ReadonlyMap<string, Offer>, kind: string, body: Uint
     case SYNC_KINDS.back:
       return encodeState(offer ? stateOf(offer) : NOT_HELD);
     case SYNC_KINDS.acl:
-      return encodeItems(offer?.chain.slice(decodeAclRequest(body).from) ?? []);
+      return encodeItems(offer?.aclLog.slice(decodeAclRequest(body).from) ?? []);
     case SYNC_KINDS.pending:
       return encodeItems(offer?.pending ?? []);
     case SYNC_KINDS.vector:
@@ -166,12 +166,12 @@ function answerFrom(offers: ReadonlyMap<string, Offer>, kind: string, body: Uint
   }
 }
 
-const stateOf = ({ chain, pending, state }: Offer): SpaceState => ({
+const stateOf = ({ aclLog, pending, state }: Offer): SpaceState => ({
   known: true,
   same: false,
   more: false,
-  aclHead: sha256(chain.at(-1)!),
-  aclCount: chain.length,
+  aclHead: sha256(aclLog.at(-1)!),
+  aclCount: aclLog.length,
   pending: pending && pending.length > 0 ? randomBytes(32) : new Uint8Array(32),
   content: true,
   lacks: new Uint8Array(32),
@@ -186,11 +186,11 @@ function frameOf(offer: Offer | undefined, cursor: number): PulledFrame {
   return { changes: frames[cursor] ?? [], next, withheld: 0, needIds: [] };
 }
 
-/** The owner's view of a space that a server holds, from the server's own chain. */
+/** The owner's view of a space that a server holds, from the server's own log. */
 export async function worldOf(peer: HostilePeer, owner: Account, spaceId: string): Promise<AclWorld> {
-  const [root, ...rest] = await peer.chainOf(spaceId);
+  const [root, ...rest] = await peer.aclLogOf(spaceId);
   const genesis = root && genesisOfRoot(root);
-  if (!genesis) throw new Error("the server gives no chain");
+  if (!genesis) throw new Error("the server gives no ACL log");
   const world = createAclWorld({ owner, genesis });
   for (const bytes of rest) {
     const reason = world.apply(bytes);

@@ -23,7 +23,7 @@ import { sha256 } from "../../../src/crypto/hash.ts";
 import { peerIdOf } from "../../../src/crypto/peer-id.ts";
 import { open, seal } from "../../../src/crypto/seal.ts";
 import { signEnvelope } from "../../../src/crypto/signed-envelope.ts";
-import { buildTree, levelCounts, openPage, placeIn } from "../../../src/files/chunk-tree.ts";
+import { buildTree, levelCounts, openPage, positionIn } from "../../../src/files/chunk-tree.ts";
 import { CHUNK_BYTES, sealChunk } from "../../../src/files/content-seal.ts";
 import { SvcError } from "../../../src/protocol/errors.ts";
 import { createEventRelay } from "../../../src/sync/event-relay.ts";
@@ -202,8 +202,8 @@ const tokens: WireCodec = {
   encode: ({ tokens: list, goesOn }: ReturnType<typeof readTokens>) => markedList(list, goesOn),
 };
 
-const bundle: WireCodec = {
-  name: "network bundle",
+const logMessage: WireCodec = {
+  name: "log message",
   weight: 6,
   make: (rng) => sealLogMessage(key, "subject", [bytesFrom(rng, 30), bytesFrom(rng, 1)]),
   spoil(rng, good) {
@@ -310,9 +310,9 @@ const manifest: WireCodec = {
       bytesFrom(rng, 8),
       bytesFrom(rng, rng.pick([0, 31, 32, 96, 128])),
     );
-    return sealChunk(key, content.hash, placeIn(levelCounts(content.size), 1, 0), mutateBytes(rng, head));
+    return sealChunk(key, content.hash, positionIn(levelCounts(content.size), 1, 0), mutateBytes(rng, head));
   },
-  decode: (bytes) => openPage(content, placeIn(levelCounts(content.size), 1, 0), bytes),
+  decode: (bytes) => openPage(content, positionIn(levelCounts(content.size), 1, 0), bytes),
   refuses: never,
 };
 
@@ -325,7 +325,7 @@ export const WIRE_CODECS: readonly WireCodec[] = [
   ...SESSION_CODECS,
   frames,
   tokens,
-  bundle,
+  logMessage,
   inbox,
   event,
   token,

@@ -60,7 +60,7 @@ export function startModelMirror(model: string, fileOf: (name: string) => Buffer
     },
   });
 
-  /** Of the weights: whole, in two halves, or broken off. */
+  /** The body of a reply: whole, in two halves, or broken off. */
   function bodyOf(part: Buffer): Uint8Array<ArrayBuffer> | ReadableStream {
     const { breakAfter, hold } = mirror.behaviour;
     const first = breakAfter ?? hold?.after;

@@ -34,6 +34,22 @@ export function searchWhole(client: Client, spaceId: string, body: JsonObject): 
   return searchUntil(client, spaceId, body, (answer) => !answer.incomplete);
 }
 
+/** The answer once everything is embedded that was written, so that it is found by meaning too. */
+export function searchByMeaning(
+  client: Client,
+  spaceId: string,
+  body: JsonObject,
+  timeoutMs?: number,
+): Promise<SearchAnswer> {
+  return searchUntil(
+    client,
+    spaceId,
+    body,
+    (answer) => answer.vectorStatus === "used" && !answer.incomplete,
+    timeoutMs,
+  );
+}
+
 /** Where a hit was found. */
 export const foundBy = (hit: Hit): [scope: string, dataset: string] => [hit.scope, hit.dataset];
 

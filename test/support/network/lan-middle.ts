@@ -10,7 +10,7 @@ import { createTcpLine, type LineFaults, type TcpLine } from "./tcp-line.ts";
 
 export interface LanMiddleCommand {
   readonly id: number;
-  /** The line to the machine of this address. */
+  /** The address of the machine to which the line leads. */
   readonly to: string;
   readonly fault: keyof LineFaults;
   readonly args: readonly unknown[];

@@ -7,6 +7,7 @@ import { createSigner } from "../../../src/crypto/sign.ts";
 import { type LinkManager, startLinkManager } from "../../../src/sync/lan/link-manager.ts";
 import type { PeerLink } from "../../../src/sync/lan/peer-link.ts";
 import type { LinkKeys } from "../../../src/sync/lan/space-tokens.ts";
+import { useOpened } from "../opened.ts";
 import { until } from "../server/client.ts";
 
 export interface LinkPeer {
@@ -31,17 +32,10 @@ export const linkOf = (peer: LinkPeer): PeerLink => peer.manager.links()[0]!;
 
 /** Peers of a file's tests, which end with the test. */
 export function useLinkPeers() {
-  const opened: AsyncDisposable[] = [];
-  const keep = <T extends AsyncDisposable>(resource: T): T => {
-    opened.push(resource);
-    return resource;
-  };
+  const keep = useOpened();
   /** Every test has a multicast port of its own, so that none hears another's peers. */
   let mdnsPort = 20_000 + Math.floor(Math.random() * 20_000);
-  afterEach(async () => {
-    for (const resource of opened.splice(0).reverse()) await resource[Symbol.asyncDispose]();
-    mdnsPort++;
-  });
+  afterEach(() => void mdnsPort++);
   return {
     keep,
     mdnsPort: () => mdnsPort,

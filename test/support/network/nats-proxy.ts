@@ -3,7 +3,7 @@ import { createServer, connect as dial, type Socket } from "node:net";
 
 /** When the client is to be struck down. */
 interface NatsStrike {
-  /** At the so-many-th message from now on that concerns it, 1 for the next. */
+  /** Which message that concerns it, counted from now on: 1 is the next. */
   readonly at: number;
   /** Whether the server still gets that message; its answer reaches nobody. */
   readonly isPassed: boolean;
@@ -14,7 +14,7 @@ interface NatsStrike {
 interface NatsTraffic {
   /** What clients published: requests, appends, events. */
   messages: number;
-  /** Both ways, as on the wire. */
+  /** Bytes on the wire, in both directions. */
   bytes: number;
 }
 

@@ -31,7 +31,7 @@ export const describeWithNats = skipGroupUnless(
 export interface NatsOptions {
   /** Lines added to the configuration: authorization, tls, cluster. */
   readonly config?: string;
-  /** Instead of the ordinary configuration: the whole of it. */
+  /** The whole configuration, in place of the ordinary one. */
   readonly wholeConfig?: (place: { listen: string; storeDirectory: string; logPath: string }) => string;
   readonly name?: string;
   readonly port?: number;

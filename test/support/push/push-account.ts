@@ -4,7 +4,7 @@ import { bytesToBase58 } from "../../../src/base/base58.ts";
 import { bytesToBase64Url } from "../../../src/base/bytes.ts";
 import { accountIdOf } from "../../../src/crypto/account-id.ts";
 import { createSigner, type Signer } from "../../../src/crypto/sign.ts";
-import { MessageReply, NoReply, PUSH_PATHS } from "../../../src/protocol/push-node.ts";
+import { DevicesReply, MessageReply, NoReply, PUSH_PATHS } from "../../../src/protocol/push-node.ts";
 import { createNodeCalls, type NodeCalls } from "../../../src/push-link/node-calls.ts";
 import { messageStatement, topicsStatement } from "../../../src/push-link/statements.ts";
 
@@ -77,3 +77,7 @@ export function pushAccount(url: string, name: string): PushAccount {
     },
   };
 }
+
+/** How many devices a node knows of an account. */
+export const devicesOf = async ({ calls }: PushAccount): Promise<number> =>
+  (await calls.post(PUSH_PATHS.devices, DevicesReply, {})).devices.length;

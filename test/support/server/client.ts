@@ -1,7 +1,7 @@
 /**
  * A small HTTP client for scenarios: it knows the error envelope and nothing of the server's sources. Every
- * response outside 2xx is checked against the envelope rule of the specification (section 7) in passing, and against the
- * server's own document where the client has been given it.
+ * response outside 2xx is checked against that envelope in passing, and against the server's own document where the client
+ * has been given it.
  */
 
 import type { Json, JsonObject } from "../hostile/wire-types.ts";

@@ -63,6 +63,8 @@ async function untilBooted(client: Client, meanwhile: (client: Client) => Promis
 
 const disposal = (server: RunningServer) => ({ [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() });
 
+export const infoOf = ({ server }: Device, spaceId: string): Promise<SpaceInfo> =>
+  server.client.get<SpaceInfo>(`/v1/spaces/${spaceId}`);
 export const spacesOf = (device: Device): Promise<SpaceInfo[]> => device.server.client.get<SpaceInfo[]>("/v1/spaces");
 
 export interface SyncStatus {

@@ -45,6 +45,9 @@ export function createType(client: Client, spaceId: string, xKey = uniqueName("t
   return client.post<CreatedType>(`/v1/spaces/${spaceId}/types`, { xKey, name: xKey }, 201);
 }
 
+/** A well-formed id of nothing. */
+export const ABSENT = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
+
 /** The body that makes an object of this name. */
 export const named = (name: string): JsonObject => ({ initialProperties: { svc: { name } } });
 

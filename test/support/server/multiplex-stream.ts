@@ -25,7 +25,7 @@ export interface MultiplexStream extends AsyncDisposable {
   /** Drops what is kept of this subscription. */
   forget(id: string): void;
   /** Reads what has arrived. */
-  settle(): Promise<void>;
+  untilQuiet(): Promise<void>;
   /** Everything to the end, which must be `closed` of the stream; its reason. */
   untilClosed(): Promise<string>;
   change(body: { add?: SubscriptionRequest[]; drop?: string[] }): Promise<void>;
@@ -65,7 +65,7 @@ export async function openMultiplex(
     forget(id) {
       kept = kept.filter((frame) => frame.id !== id);
     },
-    async settle() {
+    async untilQuiet() {
       while (!(await stream.isQuiet())) kept.push(await read());
     },
     async untilClosed() {

@@ -26,7 +26,7 @@ export interface ServerOptions {
   /** Creates an account with `POST /v1/auth {}` unless one is there already. Default true. */
   account?: boolean;
   /** Waits until the boot pass has ended. Default true when an account is there. */
-  settled?: boolean;
+  bootstrapped?: boolean;
   /** Another executable than the one under test. */
   binary?: string;
   /** Words before the executable, such as a tracer and its options. */
@@ -98,7 +98,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   if (wantsAccount) {
     const state = await started.client.get<{ authorized: boolean }>("/v1/auth");
     if (!state.authorized) await started.client.post("/v1/auth", {}, 200);
-    if (options.settled !== false) await started.client.untilBootstrapped();
+    if (options.bootstrapped !== false) await started.client.untilBootstrapped();
   }
   return started;
 }

@@ -1,6 +1,6 @@
 import { type SharedServer, useServer } from "../rule.ts";
 import type { Client, SpaceInfo } from "./client.ts";
-import { createSpace } from "./fixtures.ts";
+import { ABSENT, createSpace } from "./fixtures.ts";
 import { startServer } from "./server.ts";
 
 /** A member as the roster shows it. */
@@ -16,9 +16,6 @@ export interface Invite {
   permission: string;
   inviteToken?: string;
 }
-
-/** A well-formed id of nothing. */
-export const ABSENT = "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
 
 /** One server with a space that is to be shared, and accounts that exist on no server that runs. */
 export interface SharingServer {

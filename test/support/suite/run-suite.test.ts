@@ -220,10 +220,10 @@ describe("the counts are honest", () => {
       });`;
     const root = await plant({ "src/planted.test.ts": source, "burns.ts": burns });
     const [result] = await run([GROUP], root);
-    const told = await Promise.all(
+    const reported = await Promise.all(
       ["burnt", "own"].map(async (name) => Number(await Bun.file(join(root, name)).text())),
     );
-    expect(result!.processorSeconds).toBeGreaterThanOrEqual(told[0]! + told[1]!);
+    expect(result!.processorSeconds).toBeGreaterThanOrEqual(reported[0]! + reported[1]!);
     expect(result!.times).toMatchObject([{ file: "src/planted.test.ts", processorSeconds: result!.processorSeconds }]);
   });
 

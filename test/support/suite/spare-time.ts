@@ -31,7 +31,7 @@ export function usedShare(from: Use, to: Use, processors = cpus().length): numbe
   return (to.busyMs - from.busyMs) / ((to.atMs - from.atMs) * processors);
 }
 
-/** Of the whole machine, since it started. */
+/** How long the processors of the machine have computed since it started. */
 export function processorUse(): Use {
   const busyMs = cpus().reduce((total, { times }) => total + times.user + times.nice + times.sys + times.irq, 0);
   return { atMs: performance.now(), busyMs };

@@ -37,7 +37,7 @@ export interface Device {
   values(): Promise<Record<string, string>>;
   changes(): StoredChange[];
   ingest(bytes: Uint8Array): Promise<IngestVerdict>;
-  chain(): Uint8Array[];
+  aclLog(): Uint8Array[];
   /** Closes it and opens it again, `between` while its files are at rest. */
   reopen(between?: () => void): Promise<void>;
 }
@@ -115,7 +115,7 @@ function createDevice(name: string, account: Account, start: () => Space): Devic
     },
     changes: () => space.store.changes.after(0, 10_000),
     ingest: async (bytes) => (await space.engine.ingest([bytes]))[0]!,
-    chain: () => space.acl.records().map(({ bytes }) => bytes),
+    aclLog: () => space.acl.records().map(({ bytes }) => bytes),
     async reopen(between) {
       await space.close();
       between?.();
@@ -135,11 +135,11 @@ export async function purgedAfter(devices: Devices, { space }: Device, ms: numbe
 }
 
 /**
- * One device takes the chain, the proposals and the changes of another: the chain at once, as a session brings it, or
+ * One device takes the ACL log, the proposals and the changes of another: the log at once, as a session brings it, or
  * record by record, as a network's log does.
  */
 export async function fetchFrom(to: Device, from: Device, singly = false): Promise<void> {
-  for (const part of singly ? from.chain().map((bytes) => [bytes]) : [from.chain()])
+  for (const part of singly ? from.aclLog().map((bytes) => [bytes]) : [from.aclLog()])
     await to.space.aclService.take(part);
   await to.space.engine.ingest(from.changes().map(({ bytes }) => bytes));
   await to.space.aclService.takePending(from.space.aclService.pending());
@@ -196,3 +196,8 @@ export async function openPair(devices: Devices, permission: GrantablePermission
   await fetchFrom(member, owner);
   return { owner, account, member };
 }
+
+export const deleteObject = ({ space }: Device, id: string) =>
+  space.engine.write((tx) => tx.deleteObject(tx.object(id)!));
+/** How many bodies of changes are awaited. */
+export const missingBodies = ({ space }: Device): number => space.store.pendingBodies.count();

@@ -1,6 +1,7 @@
-/** One ACL chain and the people around it: records signed by anybody, honest or forged, judged by the reducer alone. */
+/** One ACL log and the people around it: records signed by anybody, honest or forged, judged by the reducer alone. */
 
 import { expect } from "bun:test";
+import { addAccounts } from "../../../src/acl/compose/actions.ts";
 import {
   type AclContext,
   type AclMade,
@@ -10,6 +11,7 @@ import {
 } from "../../../src/acl/compose/compose.ts";
 import { createKeyRing, type SpaceKeyRing } from "../../../src/acl/key-ring.ts";
 import type { AclOp } from "../../../src/acl/record/op.ts";
+import type { GrantablePermission } from "../../../src/acl/record/permission.ts";
 import { type AclRecord, decodeAclRecord, encodeAclRecord } from "../../../src/acl/record/record.ts";
 import { decodeSpaceHeader, type SpaceHeader } from "../../../src/acl/record/space-header.ts";
 import { applyAclRecord } from "../../../src/acl/reducer/reducer.ts";
@@ -44,7 +46,7 @@ export interface AclWorld {
   readonly owner: Account;
   readonly state: AclState;
   readonly records: AclRecord[];
-  /** The keys that somebody opens from the chain as it is now. */
+  /** The keys that somebody opens from the log as it is now. */
   keysOf(account: Account): SpaceKeyRing;
   /** What somebody's device would build upon. */
   contextOf(account: Account, clock?: number): AclContext;
@@ -135,4 +137,19 @@ export function expectRefused(world: AclWorld, code: RefusalCode, ops: readonly 
   const before = stateText(world.state);
   expect(world.forge(by.signer, ops)).toBe(code);
   expect(stateText(world.state)).toBe(before);
+}
+
+/** The bytes of the records, in the order of the log. */
+export const aclLogOf = (world: AclWorld): Uint8Array[] => world.records.map(({ bytes }) => bytes);
+
+export const addMember = (world: AclWorld, account: Account, permission: GrantablePermission = "writer"): AclMade =>
+  world.act(world.owner, (context) => addAccounts(context, [{ identity: account.id, permission }]));
+
+/** Makes the log so many records longer: the owner publishes a profile that many times. */
+export function fillLog(world: AclWorld, times: number): void {
+  const { keyId } = world.state.epochs[0]!.epoch;
+  for (let i = 0; i < times; i++) {
+    const metadata = { keyId, box: new Uint8Array(40).fill(i) };
+    expect(world.forge(world.owner.signer, [{ op: "profile", metadata }])).toBeUndefined();
+  }
 }

@@ -48,7 +48,7 @@ export async function meet(replicas: readonly Replica[]): Promise<void> {
 }
 
 /** A few rows that all of the given replicas hold. */
-export async function seedRows(replicas: readonly Replica[]): Promise<void> {
+export async function writeFirstRows(replicas: readonly Replica[]): Promise<void> {
   await meet(replicas);
   for (const [index, replica] of replicas.entries()) {
     await replica.write([{ id: `r${index}`, upsert: true, ops: [{ type: "$set", path: "n", value: index }] }]);

@@ -12,7 +12,7 @@ import { accountIdOf } from "../../../src/crypto/account-id.ts";
 import { cidFromDigest } from "../../../src/crypto/cid.ts";
 import type { Signer } from "../../../src/crypto/sign.ts";
 import { OBJECT_RULES } from "../../../src/domain/object/object-rules.ts";
-import { COMMON_SEED, changesOf, type OpenEngine, openEngine, type Rights } from "./open-engine.ts";
+import { COMMON_GENESIS, changesOf, type OpenEngine, openEngine, type Rights } from "./open-engine.ts";
 
 const RULES: Readonly<Record<string, DatasetRules>> = {
   items: { name: "items", idRule: "user" },
@@ -52,7 +52,10 @@ export function openHistoryReplica(options: {
   };
   const rules = Object.values(RULES);
   const account = { signer: author };
-  const engine = openEngine(options.dir, options.name, COMMON_SEED, account, rules, options.now, { rights, onFailure });
+  const engine = openEngine(options.dir, options.name, COMMON_GENESIS, account, rules, options.now, {
+    rights,
+    onFailure,
+  });
   const history = createHistory({ engine, store: engine.store });
   const objectIn = (tx: WriteTx, objectId: string): ObjectEntry => {
     const object = tx.object(objectId);

@@ -28,7 +28,6 @@ export function useLiveSpaces() {
   };
 }
 
-export const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));
 export const summary = (entries: { added?: { id: string }[]; updated?: { id: string }[]; removed?: unknown[] }[]) =>
   entries.map(({ added, updated, removed }) => ({
     ...(added ? { added: added.map(({ id }) => id) } : {}),

@@ -67,7 +67,7 @@ function createStreams() {
   let messages: ReadMessage[] = [];
   const lastByStream = new Map<string, number>();
   const seqById = new Map<string, number>();
-  const listeners = new Set<{ subject: string; tell: (seq: number) => void }>();
+  const listeners = new Set<{ subject: string; notify: (seq: number) => void }>();
   const of = (subject: string): ReadMessage[] => messages.filter((message) => message.subject === subject);
   return {
     get messages() {
@@ -86,7 +86,7 @@ function createStreams() {
       lastByStream.set(stream, seq);
       if (msgID !== undefined) seqById.set(msgID, seq);
       messages.push({ stream, subject, seq, data: data.slice() });
-      for (const listener of listeners) if (listener.subject === hintSubject(subject)) listener.tell(seq);
+      for (const listener of listeners) if (listener.subject === hintSubject(subject)) listener.notify(seq);
       return seq;
     },
     page(subject: string, fromSeq: number, { maxMessages, maxBytes }: PageLimits) {
@@ -189,11 +189,11 @@ function createWire({ network, streams, time, rng }: Joining) {
       }),
     /** Tells of what is appended, until the signal aborts. */
     listen(signal: AbortSignal, subject: string, hear: (seq: number) => void): () => void {
-      const tell = (seq: number) =>
+      const notify = (seq: number) =>
         later(() => {
           if (!signal.aborted && !isSilent) hear(seq);
         });
-      const listener = { subject, tell };
+      const listener = { subject, notify };
       const stop = () => void streams.listeners.delete(listener);
       streams.listeners.add(listener);
       signal.addEventListener("abort", stop, { once: true });

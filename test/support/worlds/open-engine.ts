@@ -14,20 +14,20 @@ import { openSpaceStore, type SpaceStore } from "../../../src/store/space-store.
 import { registryOf } from "./test-space.ts";
 
 /** What makes a space whose ACL says yes to everyone. */
-export interface OpenSpaceSeed {
+export interface OpenGenesis {
   spaceId: SpaceId;
   readKey: Uint8Array;
   aclRoot: Uint8Array;
 }
 
-export const createOpenSeed = (): OpenSpaceSeed => ({
+export const createOpenGenesis = (): OpenGenesis => ({
   spaceId: cidFromDigest(randomBytes(32)) as SpaceId,
   readKey: randomBytes(32),
   aclRoot: randomBytes(32),
 });
 
 /** The space of replicas that are opened one by one. */
-export const COMMON_SEED: OpenSpaceSeed = {
+export const COMMON_GENESIS: OpenGenesis = {
   spaceId: cidFromDigest(new Uint8Array(32).fill(7)) as SpaceId,
   readKey: new Uint8Array(32).fill(9),
   aclRoot: new Uint8Array(32),
@@ -68,21 +68,21 @@ export async function changesOf(engine: Pick<OpenEngine, "idle" | "store">): Pro
 export function openEngine(
   dir: string,
   name: string,
-  seed: OpenSpaceSeed,
+  genesis: OpenGenesis,
   account: Pick<Account, "signer">,
   rules: readonly DatasetRules[],
   now: () => number,
   { rights, ...more }: Partial<ChangeEngineDeps> & { rights?: Rights | undefined } = {},
 ): OpenEngine {
-  const key = { id: keyIdOf(seed.readKey), key: seed.readKey };
+  const key = { id: keyIdOf(genesis.readKey), key: genesis.readKey };
   const events = createOneSpaceEvents();
   const store = more.store ?? openSpaceStore(join(dir, `${name}.db`));
   const engine = createChangeEngine({
-    spaceId: seed.spaceId,
+    spaceId: genesis.spaceId,
     store,
     acl: {
-      head: () => ({ id: seed.aclRoot, pos: 0, clock: 0 }),
-      at: (id) => (Buffer.compare(id, seed.aclRoot) === 0 ? { pos: 0, clock: 0 } : undefined),
+      head: () => ({ id: genesis.aclRoot, pos: 0, clock: 0 }),
+      at: (id) => (Buffer.compare(id, genesis.aclRoot) === 0 ? { pos: 0, clock: 0 } : undefined),
       counts: ({ author }) => rights?.counts(author) ?? true,
     },
     keys: { current: () => key, byId: (id) => (Buffer.compare(id, key.id) === 0 ? key.key : undefined) },

@@ -51,7 +51,7 @@ function toVerdict(bytes: Uint8Array, verdict: IngestVerdict): Verdict {
   }
 }
 
-/** Sessions send the chain in its order; here it may come in any, so records are held until what they follow is here. */
+/** Sessions send the ACL log in its order; here it may come in any, so records are held until what they follow is here. */
 async function takeRecord(opened: Open, packet: Packet): Promise<Verdict> {
   opened.early.push(packet.bytes);
   let merge: AclMerge | undefined;

@@ -9,10 +9,12 @@ import { openAclRecord, secretInLink } from "../../../src/sync/network/acl-appen
 import { openLogMessage } from "../../../src/sync/network/log-message.ts";
 import { type ChannelKeys, deriveChannelKeys, logSubject } from "../../../src/sync/network/subjects.ts";
 import { inSpaceOf } from "../hostile/former-reader.ts";
+import type { NatsServer } from "../network/nats.ts";
 import { until } from "../server/client.ts";
 import type { Device } from "../server/devices.ts";
-import type { ReadMessage } from "../server/stream-reader.ts";
+import { connectWith, type ReadMessage, readStreams } from "../server/stream-reader.ts";
 import { createAccount } from "./acl-world.ts";
+import { knownAccount } from "./known-account.ts";
 
 /** Adds somebody who never comes, and removes it again: one rotation each. */
 export async function rotate(device: Device, spaceId: string, times = 1): Promise<void> {
@@ -82,4 +84,14 @@ export function faultsOnNetwork(messages: readonly ReadMessage[], space: Space):
   for (const { id, writer, counts } of space.store.changes.after(0, 10_000))
     if (counts && writer !== 0 && !counting.has(bytesToHex(id))) faults.push(`change ${bytesToHex(id)} stands nowhere`);
   return faults;
+}
+
+/** All that lies on the network, as its operator reads it. */
+export async function allOn(nats: NatsServer): Promise<ReadMessage[]> {
+  const nc = await connectWith(nats.url, (await knownAccount()).networkKey);
+  try {
+    return await readStreams(nc);
+  } finally {
+    await nc.close();
+  }
 }

@@ -15,7 +15,7 @@ import { createSchema } from "../../../src/domain/type/schema.ts";
 import { createTypeService } from "../../../src/domain/type/type-service.ts";
 import { spaceDatasets } from "../../../src/engine/built-in-datasets.ts";
 import { openSpaceStore } from "../../../src/store/space-store.ts";
-import { COMMON_SEED, changesOf, openEngine, type Rights } from "./open-engine.ts";
+import { COMMON_GENESIS, changesOf, openEngine, type Rights } from "./open-engine.ts";
 
 export function createAuthor(seed: number): Signer {
   return createSigner(new Uint8Array(32).fill(seed));
@@ -41,7 +41,7 @@ export function openSchemaReplica(options: {
     const builtIns = spaceDatasets();
     const registry = createDefinitionRegistry(store.schema, builtIns);
     const more = { store, registry, rights, onFailure };
-    const engine = openEngine(options.dir, options.name, COMMON_SEED, { signer: author }, [], options.now, more);
+    const engine = openEngine(options.dir, options.name, COMMON_GENESIS, { signer: author }, [], options.now, more);
     const schema = createSchema({ engine, events: engine.events, typeRows: store.schema.typeRows, registry, builtIns });
     const requireWriter = () => {};
     const accountId = accountIdOf(author.publicKey);

@@ -86,7 +86,7 @@ export async function openSyncWorld(
     );
     accounts.push(devices.open(`device-${owners + at}`, account));
   }
-  for (const device of accounts.slice(1)) await device.space.aclService.take(first.chain());
+  for (const device of accounts.slice(1)) await device.space.aclService.take(first.aclLog());
   const world: SyncWorld = {
     time,
     links,
@@ -214,7 +214,7 @@ function createSyncDevice(device: Device, { path, world, onNetwork }: DevicePlac
 }
 
 /** Says to an account where the space is, as its inbox would. */
-function tellPlace({ hints }: SyncWorld, { space }: Device, accountId: string): void {
+function hintPlace({ hints }: SyncWorld, { space }: Device, accountId: string): void {
   const secret = space.replica.transportSecret();
   if (secret) hints.set(accountId, [secret, ...(hints.get(accountId) ?? [])].slice(0, 4));
 }
@@ -307,11 +307,11 @@ function startSync({ device, peerId, world, client, isKilled }: Starting, say: (
     service.committed(replica);
   });
   const notifyAdmitted = (): void => {
-    const told = space.aclService.notifyAdmitted(async (accounts) => {
+    const notified = space.aclService.notifyAdmitted(async (accounts) => {
       if (isKilled()) throw new Error("it tells nobody any more");
-      for (const accountId of accounts) tellPlace(world, device, accountId);
+      for (const accountId of accounts) hintPlace(world, device, accountId);
     });
-    told.catch((error: unknown) => {
+    notified.catch((error: unknown) => {
       if (!isKilled() && !space.engine.closing()) throw error;
     });
   };

@@ -117,7 +117,7 @@ const admitting =
   (context) =>
     addAccounts(context, [{ identity: account.id, permission: "writer" }]);
 
-/** As sync moves the ACL: in the order that somebody else keeps, else at once. */
+/** As sync changes the ACL: in the order that somebody else keeps, else at once. */
 const changeAcl = ({ transport, device }: End, build: AclBuild): Promise<unknown> =>
   transport.appendAcl ? transport.appendAcl(device.space.replica, build) : device.space.aclService.act(build);
 
@@ -185,7 +185,7 @@ const CLAUSES: Readonly<Record<string, (pair: Pair) => Promise<void>>> = {
       seeds: [],
     };
     const found = await ends.run(b.transport.findAclLog(place));
-    expect(found?.map(bytesToHex)).toEqual(a.device.chain().map(bytesToHex));
+    expect(found?.map(bytesToHex)).toEqual(a.device.aclLog().map(bytesToHex));
     const nowhere: SpacePlace = {
       ...place,
       spaceId: "none" as SpaceId,

@@ -1,6 +1,7 @@
 /** Time that goes on only when nothing is left to be done at the present moment. */
 import type { Clock } from "../../../src/base/clock.ts";
 import type { Timers } from "../../../src/base/timers.ts";
+import { loopTurns } from "../loop-turns.ts";
 
 /** Turns of the event loop in which nothing happened, after which time goes on. */
 const QUIET_TURNS = 2;
@@ -13,7 +14,7 @@ export interface VirtualTime extends Timers {
   runFor(ms: number): Promise<void>;
   /** Goes on until it holds, for so long at most. Answers whether it does. */
   runUntil(holds: () => boolean, limitMs: number): Promise<boolean>;
-  /** Goes on until it is settled; throws after an hour. */
+  /** Goes on until the promise settles; throws after an hour. */
   runWhile<T>(work: Promise<T>): Promise<T>;
 }
 
@@ -41,17 +42,17 @@ export function createVirtualTime(idle: () => Promise<void>): VirtualTime {
     };
   };
   /** Whatever follows from what has happened so far is done. */
-  const settle = async (): Promise<void> => {
+  const untilIdle = async (): Promise<void> => {
     for (let quiet = 0; quiet < QUIET_TURNS; ) {
       const before = stirred;
       await idle();
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await loopTurns();
       quiet = stirred === before ? quiet + 1 : 0;
     }
   };
   /** Goes on to the next timer, if it is due by then. */
   const step = async (limitMs: number): Promise<boolean> => {
-    await settle();
+    await untilIdle();
     const next = waiting[0];
     if (!next || next.atMs > limitMs) return false;
     waiting.shift();

@@ -6,7 +6,7 @@ import type { AgentSpace } from "./agent-space.ts";
  * Creates the record by which the agent answers in the general chat, once in the life of an account: on the active device, and
  * never again after somebody deleted it.
  */
-export async function seedChatWatch(deps: {
+export async function createFirstChatWatch(deps: {
   agent: AgentSpace;
   records: AgentRecords;
   isActive(): boolean;

@@ -4,8 +4,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync 
 import { dirname, join } from "node:path";
 import type { BunPlugin } from "bun";
 import type { BuiltInModel } from "./built-in-model.ts";
-import { MODEL_FILES, WEIGHTS } from "./model-place.ts";
-import type { EmbeddedFile } from "./ort-library.ts";
+import { MODEL_FILES, WEIGHTS } from "./model-files.ts";
+import type { BuiltInFile } from "./ort-library.ts";
 
 /** Half as small as this takes forty times as long. */
 const ZSTD_LEVEL = 6;
@@ -13,11 +13,7 @@ const ZSTD_LEVEL = 6;
 const LEFT_OUT = /^libonnxruntime\.so\.\d+\.|providers_shared/;
 
 /** Compresses the library of one target into `staging`. Throws when the package holds none. */
-export async function bundleOrtLibrary(
-  nativeModules: string,
-  target: string,
-  staging: string,
-): Promise<EmbeddedFile[]> {
+export async function builtInLibraryOf(nativeModules: string, target: string, staging: string): Promise<BuiltInFile[]> {
   const [os = "", arch = ""] = target.split("-");
   const directory = join(nativeModules, "onnxruntime-node/bin/napi-v3", os === "windows" ? "win32" : os, arch);
   if (!existsSync(directory)) throw new Error(`${directory} is missing; run bun install`);
@@ -42,8 +38,8 @@ export async function bundleOrtLibrary(
   );
 }
 
-/** Bundles the model in a directory `…/<organisation>/<name>` unchanged. */
-export function bundleModel(directory: string): BuiltInModel {
+/** Returns the files of a model, a directory `…/<organisation>/<name>`, to be built in unchanged. */
+export function builtInModelOf(directory: string): BuiltInModel {
   const id = directory.replace(/\/+$/, "").split("/").slice(-2).join("/");
   const weights = WEIGHTS.find((name) => existsSync(join(directory, name)));
   const missing = weights ? MODEL_FILES.find((name) => !existsSync(join(directory, name))) : WEIGHTS[0];
@@ -56,8 +52,8 @@ export function bundleModel(directory: string): BuiltInModel {
   return { id, files };
 }
 
-/** Returns the source of a module whose exports carry files. */
-export function libraryModule(files: readonly EmbeddedFile[]): string {
+/** Returns the source of a module that exports built-in files. */
+export function libraryModule(files: readonly BuiltInFile[]): string {
   const imports = files.map(
     ({ path }, index) => `import f${index} from ${JSON.stringify(path)} with { type: "file" };`,
   );

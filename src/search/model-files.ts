@@ -93,9 +93,9 @@ function readLock(directory: string): ModelLock | undefined {
 }
 
 export function writeLock(modelsDir: string, model: string, lock: ModelLock): void {
-  const place = join(modelsDir, model, LOCK);
-  writeFileSync(`${place}.tmp`, JSON.stringify(lock, undefined, 1));
-  renameSync(`${place}.tmp`, place);
+  const target = join(modelsDir, model, LOCK);
+  writeFileSync(`${target}.tmp`, JSON.stringify(lock, undefined, 1));
+  renameSync(`${target}.tmp`, target);
 }
 
 /** Returns the SHA-256 of a file's content, or the SHA-1 of a git blob of it where the stated digest is one. */
@@ -115,11 +115,11 @@ export async function unpackBuiltInModel(modelsDir: string): Promise<string | un
   const { id, files } = builtInModel;
   if (isModelThere(modelsDir, id) && (await findSpoiltFile(modelsDir, id)) === undefined) return id;
   for (const { name, path } of files) {
-    const place = join(modelsDir, id, name);
-    mkdirSync(dirname(place), { recursive: true, mode: 0o700 });
-    await Bun.write(`${place}.tmp`, Bun.file(path));
-    chmodSync(`${place}.tmp`, 0o600);
-    renameSync(`${place}.tmp`, place);
+    const target = join(modelsDir, id, name);
+    mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+    await Bun.write(`${target}.tmp`, Bun.file(path));
+    chmodSync(`${target}.tmp`, 0o600);
+    renameSync(`${target}.tmp`, target);
   }
   writeLock(modelsDir, id, Object.fromEntries(files.map(({ name, size, sha256 }) => [name, { size, digest: sha256 }])));
   return id;

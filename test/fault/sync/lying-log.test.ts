@@ -25,7 +25,7 @@ import { scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
 import { type Device, joinOpen, setName, startDevice, untilSame, untilSynced } from "../../support/server/devices.ts";
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
-import { createAccount } from "../../support/worlds/acl-world.ts";
+import { aclLogOf, createAccount } from "../../support/worlds/acl-world.ts";
 
 const LONG_MS = 110_000;
 const WAIT_MS = 40_000;
@@ -36,7 +36,7 @@ interface Debug {
 
 describe("a member that serves an ACL log that is not the present one", () => {
   rule(
-    "[ACL-13] an older chain moves nothing; of two by admins the first stays and debug shows the alarm, over a restart, until the owner decides",
+    "[ACL-13] an older log changes nothing; of two by admins the first stays and debug shows the alarm, over a restart, until the owner decides",
     async () => {
       using ownerRoot = scratchDir("svc-owner");
       using root = scratchDir("svc-server");
@@ -58,8 +58,8 @@ describe("a member that serves an ACL log that is not the present one", () => {
         const relay = await meetServer(await syncPortOf(founder), owner, ownKeys(owner));
         const world = await worldOf(relay, owner, spaceId);
         await relay[Symbol.asyncDispose]();
-        const chain = world.records.map(({ bytes }) => bytes);
-        /** Follows the chain as it was before the admin began to lie. */
+        const aclLog = aclLogOf(world);
+        /** Follows the log as it was before the admin began to lie. */
         const next = (identity: string) => {
           const context = world.contextOf(admin);
           return composeRecord(context, addAccounts(context, [{ identity, permission: "reader" }])).bytes;
@@ -94,7 +94,7 @@ describe("a member that serves an ACL log that is not the present one", () => {
 
         const head = bytesToHex(sha256(seen));
         const liar = await meet();
-        expect(await headAfter(liar, { chain: [...chain, seen] })).toBe(head);
+        expect(await headAfter(liar, { aclLog: [...aclLog, seen] })).toBe(head);
         await until(
           async () => (await rosterOf(honest)).includes(first),
           "the new member at the honest one's",
@@ -102,13 +102,13 @@ describe("a member that serves an ACL log that is not the present one", () => {
         );
         const roster = await rosterOf(server);
 
-        for (let length = 1; length <= chain.length; length++)
-          expect([length, await headAfter(liar, { chain: chain.slice(0, length) })]).toEqual([length, head]);
+        for (let length = 1; length <= aclLog.length; length++)
+          expect([length, await headAfter(liar, { aclLog: aclLog.slice(0, length) })]).toEqual([length, head]);
         expect(await alarmsAt(server)).toEqual([]);
         await honestSyncGoesOn();
 
         const split = [["split", bytesToHex(sha256(other))]];
-        expect(await headAfter(liar, { chain: [...chain, other] })).toBe(head);
+        expect(await headAfter(liar, { aclLog: [...aclLog, other] })).toBe(head);
         expect(await alarmsAt(server)).toEqual(split);
         expect(await rosterOf(server)).toEqual(roster);
         // Of the liar: a relay that is gone may have been asked for what it claimed.
@@ -120,7 +120,7 @@ describe("a member that serves an ACL log that is not the present one", () => {
         server = await startDevice({ lan: true, dataDir: root.path });
         expect(await alarmsAt(server)).toEqual(split);
         await using again = await meet();
-        for (const lie of [[...chain, other], chain]) expect(await headAfter(again, { chain: lie })).toBe(head);
+        for (const lie of [[...aclLog, other], aclLog]) expect(await headAfter(again, { aclLog: lie })).toBe(head);
         await honestSyncGoesOn();
 
         const back = stack.use(await startDevice({ lan: true, dataDir: ownerRoot.path }));
@@ -134,8 +134,8 @@ describe("a member that serves an ACL log that is not the present one", () => {
           expect(await rosterOf(device)).toEqual([...roster, second].sort());
           await untilSynced(device, spaceId, WAIT_MS);
         }
-        const after = await headAfter(again, { chain });
-        expect(await headAfter(again, { chain: [...chain, other] })).toBe(after);
+        const after = await headAfter(again, { aclLog });
+        expect(await headAfter(again, { aclLog: [...aclLog, other] })).toBe(after);
         expect(await alarmsAt(server)).toEqual([]);
         await honestSyncGoesOn();
       } finally {

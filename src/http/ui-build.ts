@@ -1,4 +1,4 @@
-/** Bundles the page from its sources. Runs at build time, or at the first request of a server started from source. */
+/** Builds the page from its sources, at build time, or at the first request of a server started from source. */
 import { basename, join } from "node:path";
 
 export interface UiFile {
@@ -13,18 +13,18 @@ export interface UiFile {
 const UI_ROOT = "/ui";
 
 /**
- * Bundles `<uiDir>/index.html` with its scripts, its styles and its shared worker. The page itself gets the path `/ui`, everything else a
+ * Builds `<uiDir>/index.html` with its scripts, its styles and its shared worker. The page itself gets the path `/ui`, everything else a
  * path below it, with absolute references between them. Throws if anything it refers to is missing.
  */
-export async function bundleUi(uiDir: string): Promise<UiFile[]> {
-  const worker = await bundle(join(uiDir, "stream/stream-worker.ts"), {});
+export async function buildUi(uiDir: string): Promise<UiFile[]> {
+  const worker = await buildEntry(join(uiDir, "stream/stream-worker.ts"), {});
   const [workerFile] = worker;
-  if (!workerFile) throw new Error("ui: the worker was not bundled");
-  return [...worker, ...(await bundle(join(uiDir, "index.html"), { STREAM_WORKER_URL: workerFile.path }))];
+  if (!workerFile) throw new Error("ui: the worker was not built");
+  return [...worker, ...(await buildEntry(join(uiDir, "index.html"), { STREAM_WORKER_URL: workerFile.path }))];
 }
 
-/** Bundles one entry with everything it refers to; `texts` become constants of its code. */
-async function bundle(entry: string, texts: Readonly<Record<string, string>>): Promise<UiFile[]> {
+/** Builds one entry with everything it refers to; `texts` become constants of its code. */
+async function buildEntry(entry: string, texts: Readonly<Record<string, string>>): Promise<UiFile[]> {
   const constants = Object.entries(texts).map(([name, text]) => [name, JSON.stringify(text)]);
   const result = await Bun.build({
     entrypoints: [entry],
@@ -55,5 +55,5 @@ function contentType(name: string): string {
   if (name.endsWith(".js")) return "text/javascript; charset=utf-8";
   if (name.endsWith(".css")) return "text/css; charset=utf-8";
   if (name.endsWith(".svg")) return "image/svg+xml";
-  throw new Error(`ui: no content type is known for ${name}; add it to src/http/ui-bundle.ts`);
+  throw new Error(`ui: no content type is known for ${name}; add it to src/http/ui-build.ts`);
 }

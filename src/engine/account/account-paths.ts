@@ -24,10 +24,10 @@ export interface LocalWallet extends AccountPaths {
   readonly flat: boolean;
 }
 
-const flatPlace = (dataDir: string): AccountPaths => ({ accountDir: dataDir, walletPath: join(dataDir, WALLET_NAME) });
+const flatPaths = (dataDir: string): AccountPaths => ({ accountDir: dataDir, walletPath: join(dataDir, WALLET_NAME) });
 
 /** Returns where an account with its own directory lives; `id` must have been parsed, because it becomes a path. */
-export function placeOf(dataDir: string, id: AccountId): AccountPaths {
+export function pathsOf(dataDir: string, id: AccountId): AccountPaths {
   const accountDir = join(dataDir, id);
   return { accountDir, walletPath: join(accountDir, WALLET_NAME) };
 }
@@ -40,14 +40,14 @@ export function isAccountId(text: string): text is AccountId {
 export async function listLocalWallets(dataDir: string, log: Log): Promise<LocalWallet[]> {
   const wallets: LocalWallet[] = [];
   for (const id of [undefined, ...accountDirectories(dataDir)]) {
-    const place = id === undefined ? flatPlace(dataDir) : placeOf(dataDir, id);
+    const paths = id === undefined ? flatPaths(dataDir) : pathsOf(dataDir, id);
     try {
-      const header = await readHeader(place.walletPath);
+      const header = await readHeader(paths.walletPath);
       if (!header) continue;
-      if (id === undefined || header.accountId === id) wallets.push({ ...place, header, flat: id === undefined });
-      else log.warn("a wallet lies in another account's directory", { path: place.walletPath });
+      if (id === undefined || header.accountId === id) wallets.push({ ...paths, header, flat: id === undefined });
+      else log.warn("a wallet lies in another account's directory", { path: paths.walletPath });
     } catch (error) {
-      log.warn("a wallet cannot be read", { path: place.walletPath, err: error });
+      log.warn("a wallet cannot be read", { path: paths.walletPath, err: error });
     }
   }
   return wallets;
@@ -58,7 +58,7 @@ export async function listLocalWallets(dataDir: string, log: Log): Promise<Local
  * auth.mnemonic_mismatch when the account's directory holds a wallet that is not the account's or cannot be read.
  */
 export async function findLocalWallet(dataDir: string, id: AccountId): Promise<AccountPaths | undefined> {
-  const own = placeOf(dataDir, id);
+  const own = pathsOf(dataDir, id);
   const header = await readHeader(own.walletPath).catch((cause: unknown) => {
     const message = "The wallet in this account's directory cannot be read; move it away, then restore the account";
     throw new SvcError("auth.mnemonic_mismatch", { message, cause });
@@ -67,7 +67,7 @@ export async function findLocalWallet(dataDir: string, id: AccountId): Promise<A
     if (header.accountId !== id) throw svcError("auth.mnemonic_mismatch");
     return own;
   }
-  const flat = flatPlace(dataDir);
+  const flat = flatPaths(dataDir);
   const flatHeader = await readHeader(flat.walletPath).catch(() => undefined); // an unreadable file is not this account's wallet
   return flatHeader?.accountId === id ? flat : undefined;
 }
@@ -77,9 +77,9 @@ export async function findLocalWallet(dataDir: string, id: AccountId): Promise<A
  * root or the only account directory; `undefined` when there is no account. Refuses (StartRefusal) when the account that was
  * asked for does not exist.
  */
-export async function resolvePlace(
+export async function resolvePaths(
   config: Config,
-): Promise<{ place: AccountPaths; expected: AccountId | undefined } | undefined> {
+): Promise<{ paths: AccountPaths; expected: AccountId | undefined } | undefined> {
   const { dataDir, account } = config;
   const walletPath = config["auth.walletPath"];
   if (walletPath !== undefined) {
@@ -87,20 +87,20 @@ export async function resolvePlace(
       throw new StartRefusal(
         `auth.walletPath names ${walletPath}, which does not exist; svc run never creates a wallet`,
       );
-    return { place: { walletPath, accountDir: dataDir }, expected: account };
+    return { paths: { walletPath, accountDir: dataDir }, expected: account };
   }
-  if (account !== undefined) return { place: selectPlace(dataDir, account), expected: account };
-  const flat = flatPlace(dataDir);
-  if (exists(flat.walletPath)) return { place: flat, expected: undefined };
+  if (account !== undefined) return { paths: selectPaths(dataDir, account), expected: account };
+  const flat = flatPaths(dataDir);
+  if (exists(flat.walletPath)) return { paths: flat, expected: undefined };
   const ids = accountDirectories(dataDir);
   const sole = ids.length === 1 ? ids[0] : undefined;
-  return sole === undefined ? undefined : { place: placeOf(dataDir, sole), expected: sole };
+  return sole === undefined ? undefined : { paths: pathsOf(dataDir, sole), expected: sole };
 }
 
-function selectPlace(dataDir: string, account: AccountId): AccountPaths {
-  const own = placeOf(dataDir, account);
+function selectPaths(dataDir: string, account: AccountId): AccountPaths {
+  const own = pathsOf(dataDir, account);
   if (exists(own.walletPath)) return own;
-  const flat = flatPlace(dataDir);
+  const flat = flatPaths(dataDir);
   if (exists(flat.walletPath)) return flat;
   throw new StartRefusal(`No wallet of account ${account} is in ${dataDir}; svc init restores it from its 12 words`);
 }
@@ -108,7 +108,7 @@ function selectPlace(dataDir: string, account: AccountId): AccountPaths {
 /** Ids of the directories that are accounts: named by an id, with a wallet inside. */
 function accountDirectories(dataDir: string): AccountId[] {
   const names = exists(dataDir) ? readdirSync(dataDir).sort() : [];
-  return names.filter(isAccountId).filter((id) => exists(placeOf(dataDir, id).walletPath));
+  return names.filter(isAccountId).filter((id) => exists(pathsOf(dataDir, id).walletPath));
 }
 
 /** Returns what the wallet at a path says unencrypted; undefined when there is none. Throws for a damaged one. */

@@ -18,7 +18,7 @@ export interface GraphPosition {
   readonly counts: boolean;
 }
 
-interface PlaceFinderDeps {
+interface PositionFinderDeps {
   store: Pick<SpaceStore, "changes">;
   objects: Pick<ObjectCache, "byNo">;
   acl: AclView;
@@ -29,12 +29,12 @@ interface PlaceFinderDeps {
  * Finds the place of a change that its author signed (CHANGE-6): its ACL record, its parents and its writer's chain; and checks that
  * its clock fits (CHANGE-11).
  */
-export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDeps) {
+export function createPositionFinder({ store, objects, acl, aside }: PositionFinderDeps) {
   const { changes } = store;
   const { quarantine, park, parkBehind } = aside;
 
   /** The place of a change, or what becomes of a change that has none, or none yet. */
-  return ({ header, id }: Change, bytes: Uint8Array): { place: GraphPosition } | { verdict: IngestVerdict } => {
+  return ({ header, id }: Change, bytes: Uint8Array): { position: GraphPosition } | { verdict: IngestVerdict } => {
     const refused = (why: Refusal) => ({ verdict: quarantine(id, why, bytes) });
     const position = acl.at(header.acl);
     const waiting = { id, object: header.object ?? id, bytes };
@@ -72,6 +72,6 @@ export function createPlaceFinder({ store, objects, acl, aside }: PlaceFinderDep
     }
     if (header.lamport !== clock + 1) return refused(refusal("change.lamport", { is: header.lamport, due: clock + 1 }));
     const counts = position.pos >= notBefore && hasRight;
-    return { place: { aclPos: position.pos, parents, object, counts } };
+    return { position: { aclPos: position.pos, parents, object, counts } };
   };
 }
