@@ -1,20 +1,16 @@
-let stdoutWatched = false;
-
 /**
  * Writes data to stdout and resolves once the system has taken it, so that a consumer sees every frame at once and a slow
- * consumer slows down the producer. Resolves to false when nobody reads any more (`svc … | head -1`).
+ * consumer slows down the producer. Resolves to false when nobody reads any more (`svc … | head -1`). `process.stdout` would
+ * make a stream of the descriptor first, which takes longer than all else of a short command.
  */
-export function writeOut(data: string | Uint8Array): Promise<boolean> {
-  // The callback below reports a failure; without a listener the error event would end the process.
-  if (!stdoutWatched) process.stdout.on("error", () => undefined);
-  stdoutWatched = true;
-  return new Promise((resolve, reject) => {
-    process.stdout.write(data, (error) => {
-      if (!error) resolve(true);
-      else if ((error as NodeJS.ErrnoException).code === "EPIPE") resolve(false);
-      else reject(error);
-    });
-  });
+export async function writeOut(data: string | Uint8Array): Promise<boolean> {
+  try {
+    await Bun.write(Bun.stdout, data);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EPIPE") return false;
+    throw error;
+  }
 }
 
 /** A result for people and programs alike: pretty-printed JSON. */

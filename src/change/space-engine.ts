@@ -33,7 +33,7 @@ import { DEFAULT_PARK_QUOTA, type ParkQuota } from "./intake/set-aside.ts";
 import { createLocalVersions } from "./local-version.ts";
 import { createLocalWriter } from "./local-writer.ts";
 import { createReactions } from "./reactions.ts";
-import { createWriteTx, objectIn, type WriteTx } from "./write-tx.ts";
+import { createWriteTx, type WriteTx } from "./write-tx.ts";
 
 export type { Reaction } from "./reactions.ts";
 export type { WriteTx } from "./write-tx.ts";
@@ -147,7 +147,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     onUnfolded: ingest.foldLater,
   });
   const localVersion = createLocalVersions(clock);
-  const object = (id: string) => objectIn(objects, id);
+  const object = (id: string) => objects.byText(id);
   const reactions = createReactions(batch, {
     object,
     record: records.record,

@@ -1,5 +1,4 @@
 import { utf8ToBytes } from "../base/bytes.ts";
-import { digestOfCid } from "../crypto/cid.ts";
 import { refusedAs, type SvcError } from "../protocol/errors.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import { refusal } from "../protocol/refusals.ts";
@@ -66,12 +65,6 @@ interface WriteTxDeps {
   localVersion(): string;
 }
 
-/** The object that an id names, if it is here. */
-export const objectIn = (objects: ObjectCache, id: string): ObjectEntry | undefined => {
-  const digest = digestOfCid(id);
-  return digest && objects.byId(digest);
-};
-
 /** What a write transaction is made of. */
 export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
   const { objects, records, writer, projection, batch, unblocked, localVersion } = deps;
@@ -85,7 +78,7 @@ export function createWriteTx(deps: WriteTxDeps, scope: WriteScope): WriteTx {
     scope,
     createObject: () => writer.createObject(scope),
     ensureDerived: (type, derivation) => writer.ensureDerived(type, derivation, scope),
-    object: (id) => objectIn(objects, id),
+    object: (id) => objects.byText(id),
     append(object, body, rules) {
       const appended = appendPartly(object, body, rules);
       const [rejection] = appended.rejections;

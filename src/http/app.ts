@@ -50,6 +50,7 @@ export function createApp(deps: AppDeps): App {
   const streams = createPathMatcher(routes.filter((route) => isStream(route) && route.path !== STREAMS_PATH));
   const router = createRouter(deps, infoByRequest);
   const nextRequestId = createRequestIds();
+  const shell: Shell = { log: deps.log, innerStreams };
   const refusedOrigins = createRefusedOrigins(deps.log);
 
   async function answer(request: Request, pathname: string, info: RequestInfo): Promise<Response> {
@@ -130,27 +131,55 @@ export function createApp(deps: AppDeps): App {
 
   return {
     async fetch(request) {
-      const requestId = nextRequestId();
-      const log = deps.log.child({ requestId });
+      const info = new ShellInfo(nextRequestId(), request, shell);
       const pathname = pathOf(request.url);
       const startedMs = performance.now();
-      const info = { requestId, log, inner: innerStreams(request, requestId, log) };
-      const response = await answer(request, pathname, info).catch((thrown: unknown) => errorResponse(thrown, log));
+      const response = await answer(request, pathname, info).catch((thrown: unknown) =>
+        errorResponse(thrown, info.log),
+      );
       // Bun gives a GET no body, so it has none that was left.
       const hasRest = request.method !== "GET" && (response.status >= 400 || !request.bodyUsed);
       if (hasRest && !(await readUnread(request, server.stopping))) response.headers.set("connection", "close");
-      response.headers.set("x-request-id", requestId);
+      response.headers.set("x-request-id", info.requestId);
       const origin = request.headers.get("origin");
       if (origin !== null && rules.allowedOrigins.has(origin) && !response.headers.has("access-control-allow-origin")) {
         addCorsHeaders(response.headers, origin);
       }
-      if (log.enabled("debug")) {
+      if (deps.log.enabled("debug")) {
         const ms = Math.round((performance.now() - startedMs) * 100) / 100;
-        log.debug("request", { method: request.method, path: pathname, status: response.status, ms });
+        info.log.debug("request", { method: request.method, path: pathname, status: response.status, ms });
       }
       return response;
     },
   };
+}
+
+interface Shell {
+  readonly log: Log;
+  innerStreams(request: Request, requestId: string, log: Log): InnerStreams;
+}
+
+/** Makes a request's log and the streams that it may carry only when they are asked for, which hardly any request does. */
+class ShellInfo implements RequestInfo {
+  readonly requestId: string;
+  readonly #request: Request;
+  readonly #shell: Shell;
+  #log: Log | undefined;
+
+  constructor(requestId: string, request: Request, shell: Shell) {
+    this.requestId = requestId;
+    this.#request = request;
+    this.#shell = shell;
+  }
+
+  get log(): Log {
+    this.#log ??= this.#shell.log.child({ requestId: this.requestId });
+    return this.#log;
+  }
+
+  get inner(): InnerStreams {
+    return this.#shell.innerStreams(this.#request, this.requestId, this.log);
+  }
 }
 
 /** Elysia only routes. Everything around it is ours, so that one order of checks holds for every path. */

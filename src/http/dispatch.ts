@@ -70,20 +70,17 @@ export function createDispatch(route: Route, deps: DispatchDeps): Dispatch {
   };
 }
 
-/** What handlers get. `signal` is made only when a handler asks for it, which most never do. */
+/** What handlers get. `signal` and what the shell knows are made only when a handler asks for them, which most never do. */
 class HandlerContext implements RouteContext<unknown, unknown, unknown>, OpenRouteContext<unknown, unknown, unknown> {
   readonly params: unknown;
   readonly query: unknown;
   readonly body: unknown;
   readonly request: Request;
-  readonly requestId: string;
-  readonly log: Log;
   readonly server: ServerHandle;
-  readonly outer: OuterStream | undefined;
-  readonly inner: InnerStreams;
   readonly host: AccountHost;
   /** Present unless the route is open: otherwise `createDispatch` has answered 401. */
   readonly engine: Engine;
+  readonly #info: RequestInfo;
 
   constructor(
     params: unknown,
@@ -99,13 +96,26 @@ class HandlerContext implements RouteContext<unknown, unknown, unknown>, OpenRou
     this.query = query;
     this.body = body;
     this.request = request;
-    this.requestId = info.requestId;
-    this.log = info.log;
-    this.outer = info.outer;
-    this.inner = info.inner;
+    this.#info = info;
     this.server = server;
     this.host = host;
     this.engine = engine as Engine;
+  }
+
+  get requestId(): string {
+    return this.#info.requestId;
+  }
+
+  get log(): Log {
+    return this.#info.log;
+  }
+
+  get outer(): OuterStream | undefined {
+    return this.#info.outer;
+  }
+
+  get inner(): InnerStreams {
+    return this.#info.inner;
   }
 
   get signal(): AbortSignal {

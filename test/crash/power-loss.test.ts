@@ -26,7 +26,7 @@ import { checkDatabases } from "./database-check.ts";
 import { type DiskCall, readDiskLog, replayDisk } from "./disk-log.ts";
 import { straceRuns } from "./strace-log.ts";
 
-const CUTS = rounds(40);
+const CUTS = rounds(30);
 /** After so many of the moments a server is started over what is left. */
 const SERVED_EACH = 10;
 

@@ -12,7 +12,7 @@ import { scratchDir } from "../support/scratch.ts";
 import { findWallets } from "../support/server/accounts.ts";
 import { BINARY, childEnv, startServer } from "../support/server/server.ts";
 
-const ROUNDS = rounds(30);
+const ROUNDS = rounds(20);
 
 /** The accounts that a root holds, as a server that starts on it sees them; each must boot. */
 async function bootEach(root: string): Promise<string[]> {

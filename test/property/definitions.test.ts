@@ -12,7 +12,7 @@ import { rule } from "../support/rule.ts";
 import { expectSame, firstSeed, meet, prepared, STAMPED, withReplicas } from "../support/worlds/definition-replicas.ts";
 import type { SchemaReplica } from "../support/worlds/schema-replica.ts";
 
-const HISTORIES = rounds(20);
+const HISTORIES = rounds(14);
 
 /** Runs a write that may be refused for a reason of the product's own, which is then no failure. */
 async function attempt(write: Promise<unknown>): Promise<void> {

@@ -30,7 +30,7 @@ import {
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 /** Has no rules at the one that takes changes in: its registry throws. */
 const TRAP: DatasetRules = { name: "trap", idRule: "user" };
-const HISTORIES = rounds(4);
+const HISTORIES = rounds(3);
 const MANY = 3_000;
 /** Each has few changes: nothing that is paid once a batch makes batches longer. */
 const RECORDS = 1_000;

@@ -16,7 +16,7 @@ import { createOpenGenesis, deliver, type OpenEngine, openEngine } from "../supp
 import { createFrontiers } from "../support/worlds/read-frontiers.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
-const HISTORIES = rounds(10);
+const HISTORIES = rounds(7);
 const firstSeed = runSeed("unread");
 
 interface Row {

@@ -37,6 +37,7 @@ export type ObjectCache = ReturnType<typeof createObjectCache>;
 export function createObjectCache(db: Database, changes: ChangeTable, projectionVersion: number) {
   const table = createObjectTable(db);
   let byId = new Map<string, ObjectEntry>();
+  let byText = new Map<string, ObjectEntry>();
   let byNo = new Map<number, ObjectEntry>();
   const dirty = new Set<ObjectEntry>();
   let idleDerived: number | undefined;
@@ -60,6 +61,7 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
       modifiedDirty: false,
     };
     byId.set(Buffer.from(row.id.buffer, row.id.byteOffset, 32).toString("latin1"), entry);
+    byText.set(entry.idText, entry);
     byNo.set(entry.no, entry);
     return entry;
   };
@@ -79,6 +81,8 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
     },
     /** By an id as text. */
     byText(text: string): ObjectEntry | undefined {
+      const known = byText.get(text);
+      if (known) return known;
       const id = digestOfCid(text);
       return id && this.byId(id);
     },
@@ -100,6 +104,7 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
     },
     forget(entry: ObjectEntry): void {
       byId.delete(Buffer.from(entry.id.buffer, entry.id.byteOffset, 32).toString("latin1"));
+      byText.delete(entry.idText);
       byNo.delete(entry.no);
       dirty.delete(entry);
     },
@@ -165,12 +170,14 @@ export function createObjectCache(db: Database, changes: ChangeTable, projection
     /** After a commit: keeps memory bounded. After a failure: forgets what was never written. */
     clear(): void {
       byId = new Map();
+      byText = new Map();
       byNo = new Map();
       dirty.clear();
     },
     trim(): void {
       if (byId.size <= MAX_ENTRIES) return;
       byId = new Map();
+      byText = new Map();
       byNo = new Map();
     },
   };

@@ -98,6 +98,14 @@ export class RowReader {
     return row && sound(row);
   }
 
+  /** The row of a SELECT that has at least ROW_COLUMNS and finds one at most. */
+  row(select: Sql): Row | undefined {
+    const row = getRow<Row>(this.#db, select);
+    if (!row) return undefined;
+    this.candidates++;
+    return sound(row);
+  }
+
   /** Yields those rows of a SELECT with at least ROW_COLUMNS that the filter accepts. */
   *matching<R extends Row = Row>(select: Sql): Generator<R & MatchedRow> {
     for (const row of this.rows<R>(select)) {

@@ -135,6 +135,12 @@ export function namesIds(filter: Filter): boolean {
   return filter.condition.op === "eq" || filter.condition.op === "in";
 }
 
+/** Whether a filter gives the id of the only row that it can match. */
+export function namesOneId(filter: Filter): boolean {
+  if (filter.kind === "and") return filter.filters.some(namesOneId);
+  return filter.kind === "field" && isIdPath(filter.path.text) && filter.condition.op === "eq";
+}
+
 /** Returns what a filter demands of ids: where its matches lie in the order of ids. It tests nothing else of a row. */
 export function idConditions(filter: Filter): Sql {
   if (filter.kind === "and") return conjoin(filter.filters.map(idConditions));

@@ -9,7 +9,7 @@ import { type PathIndex, type PlainAccess, planQuery, type QueryPlan, selectNarr
 import { ARRAY, KEPT_KEY, OWN_ENTRY } from "../rows/index-key.ts";
 import { RowReader, type ShouldStop } from "../rows/row-reader.ts";
 import { numbersById, ROW_COLUMNS, type RowSource, selectFrom } from "../rows/row-source.ts";
-import { idConditions, namesIds, type Sql, sameSql } from "../rows/sql-superset.ts";
+import { idConditions, namesIds, namesOneId, type Sql, sameSql } from "../rows/sql-superset.ts";
 import { compareEntries, type SortEntry, type SortKey, toSortEntry } from "../value/sort.ts";
 import { createTopK, type TopK } from "../value/top-k.ts";
 import { countMatches } from "./count-matches.ts";
@@ -59,8 +59,14 @@ export interface QueryResult {
  * Runs a query on one snapshot. Without a sort, records come by id ascending. The caller may pass the plan that it made just
  * before on the same connection. Errors: server.unavailable when `shouldStop` returns true.
  */
-export function runQuery(db: Database, source: RowSource, request: QueryRequest, plan?: QueryPlan): QueryResult {
-  return inSnapshot(db, () => answer(db, source, request, plan ?? planRequest(db, source, request)));
+export function runQuery(db: Database, source: RowSource, request: QueryRequest, made?: QueryPlan): QueryResult {
+  if (made && isOneStatement(made, request)) return answer(db, source, request, made);
+  return inSnapshot(db, () => answer(db, source, request, made ?? planRequest(db, source, request)));
+}
+
+/** Whether a query is a single SELECT, which sees one snapshot without a transaction around it. */
+function isOneStatement({ access }: QueryPlan, { includeTotal = false }: QueryRequest): boolean {
+  return access.kind === "byId" && !access.skips && !access.patience && !includeTotal;
 }
 
 export function planRequest(db: Database, source: RowSource, request: QueryRequest): QueryPlan {
@@ -151,7 +157,10 @@ class WindowFinder {
     if (exact && sameSql(may, all)) {
       const select = selectFrom(this.#source, { ...parts, limit: { limit, offset } });
       const records: string[] = [];
-      for (const { doc } of this.#reader.rows(select)) records.push(doc);
+      if (namesOneId(this.#filter)) {
+        const row = this.#reader.row(select);
+        if (row) records.push(row.doc);
+      } else for (const { doc } of this.#reader.rows(select)) records.push(doc);
       this.#reader.matches += records.length;
       return offset === 0 && records.length < limit ? { records, total: records.length } : { records };
     }

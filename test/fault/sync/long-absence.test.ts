@@ -94,11 +94,11 @@ describeWithNats("a long absence, over a network", () => {
       await untilSynced(second, space.id);
       await second.server.stop();
 
-      await aMonth(owner, member.accountId, space.id, collection, 4000);
+      await aMonth(owner, member.accountId, space.id, collection, 2000);
       await owner.server.client.post(`/v1/spaces/${space.id}/sync`, {}, 204);
       await untilSynced(owner, space.id);
 
-      await using back = await bootedWith({ network, dataDir: secondRoot.path }, collection, 4010);
+      await using back = await bootedWith({ network, dataDir: secondRoot.path }, collection, 2010);
       expect((await statusOf(back, space.id)).state).toBe("synced");
       member = await startDevice({ network, dataDir: memberRoot.path });
       await using _member = member;
@@ -112,9 +112,9 @@ describeWithNats("a long absence, over a network", () => {
           WAIT_MS,
         );
         expect(await permissionsOf(device, space.id)).toEqual(await permissionsOf(member, space.id));
-        await until(async () => (await countOn(device, collection)) === 4015, "what the member wrote", WAIT_MS);
+        await until(async () => (await countOn(device, collection)) === 2015, "what the member wrote", WAIT_MS);
       }
-      expect(await countOn(member, collection)).toBe(4015);
+      expect(await countOn(member, collection)).toBe(2015);
     },
     LONG_MS,
   );
@@ -208,10 +208,10 @@ describe("a long absence, over the LAN", () => {
       const second = await startDevice({ lan: true, dataDir: secondRoot.path, mnemonic: owner.mnemonic });
       await until(async () => (await countOn(second, collection)) === 10, "the first records", WAIT_MS);
       await second.server.stop();
-      await writeMany(collection, "a", 4000, 300);
-      await using back = await bootedWith({ lan: true, dataDir: secondRoot.path }, collection, 4010);
+      await writeMany(collection, "a", 2000, 300);
+      await using back = await bootedWith({ lan: true, dataDir: secondRoot.path }, collection, 2010);
       await untilSynced(back, space.id);
-      await using fresh = await bootedWith({ lan: true, mnemonic: owner.mnemonic }, collection, 4010);
+      await using fresh = await bootedWith({ lan: true, mnemonic: owner.mnemonic }, collection, 2010);
       await untilSynced(fresh, space.id);
     },
     LONG_MS,

@@ -50,6 +50,12 @@ export interface Ran {
 /** Runs a command line in this process and catches what it prints. */
 export async function runCli(tokens: readonly string[]): Promise<Ran> {
   const caught = { stdout: "", stderr: "" };
+  const write = Bun.write as (to: unknown, data: unknown) => Promise<number>;
+  const catchResults = spyOn(Bun, "write").mockImplementation((async (to: unknown, data: unknown) => {
+    if (to !== Bun.stdout) return write(to, data);
+    caught.stdout += typeof data === "string" ? data : new TextDecoder().decode(data as Uint8Array);
+    return 0;
+  }) as typeof Bun.write);
   const spies = (["stdout", "stderr"] as const).map((name) =>
     spyOn(process[name], "write").mockImplementation(((data: string | Uint8Array, done?: () => void) => {
       caught[name] += typeof data === "string" ? data : new TextDecoder().decode(data);
@@ -60,7 +66,7 @@ export async function runCli(tokens: readonly string[]): Promise<Ran> {
   try {
     return { exitCode: await runCommandLine(tokens), ...caught };
   } finally {
-    for (const spy of spies) spy.mockRestore();
+    for (const spy of [catchResults, ...spies]) spy.mockRestore();
   }
 }
 
