@@ -19,13 +19,7 @@ import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { type ScratchDir, scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
-import {
-  changesOf,
-  createOpenGenesis,
-  type OpenEngine,
-  type OpenGenesis,
-  openEngine,
-} from "../support/worlds/open-engine.ts";
+import { changesOf, createOpenGenesis, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
 
 const ITEMS: DatasetRules = { name: "items", idRule: "user" };
 /** Has no rules at the one that takes changes in: its registry throws. */
@@ -43,7 +37,7 @@ afterAll(() => checker.close());
 
 interface World extends Disposable {
   readonly dir: ScratchDir;
-  readonly genesis: OpenGenesis;
+  readonly genesis: ReturnType<typeof createOpenGenesis>;
   open(name: string, more?: Partial<ChangeEngineDeps>, account?: Account): OpenEngine;
 }
 
