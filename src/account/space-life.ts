@@ -266,7 +266,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
         const spaceId = id as SpaceId;
         if (status !== "active" || !spaces.isHeld(id)) continue;
         await spaces
-          .use(spaceId, (space) => space.engine.purgeDeleted())
+          .use(spaceId, (space) => space.engine.purgeDeleted(stopped))
           .catch((err: unknown) => log.error("the content of deleted objects could not be dropped", { err, spaceId }));
       }
     },

@@ -256,8 +256,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
 
     tearDownDeleted: () => deletions.tearDown(queue),
     /** Drops the content of what was deleted long ago. Answers how many changes. To be called daily. */
-    async purgeDeleted(): Promise<number> {
-      const purged = await deletions.purge(queue);
+    async purgeDeleted(isStopped: () => boolean = () => false): Promise<number> {
+      const purged = await deletions.purge(queue, isStopped);
       if (purged > 0) erasure.due();
       return purged;
     },

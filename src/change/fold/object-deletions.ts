@@ -91,13 +91,13 @@ export function createObjectDeletions({
    * Drops the bodies of an object that is deleted, a slice a write; what cannot be read yet is kept until it can. Answers
    * how many.
    */
-  const purgeObject = async (no: number, queue: Queue): Promise<number> => {
+  const purgeObject = async (no: number, queue: Queue, isStopped: () => boolean): Promise<number> => {
     const { history, pendingBodies } = store;
     const keeps = ({ datasetNo, no: change }: StoredChange) =>
       datasetNo === 0 ? pendingBodies.has(change) : registry.outlives?.(store.datasetName(datasetNo)) === true;
     let after = { lamport: -1, no: 0 };
     let purged = 0;
-    while (!queue.closing()) {
+    while (!queue.closing() && !isStopped()) {
       const isDone = await queue.enqueue(() => {
         const object = objects.byNo(no);
         if (!object?.deleted) return true;
@@ -179,13 +179,14 @@ export function createObjectDeletions({
 
     /**
      * Of what was deleted at least DELETED_GRACE_MS ago, as this device saw time pass, stubs are kept: the bodies are
-     * overwritten in the file. Answers how many.
+     * overwritten in the file. What is left when `isStopped` comes to hold waits for the next time. Answers how many.
      */
-    async purge(queue: Queue): Promise<number> {
+    async purge(queue: Queue, isStopped: () => boolean): Promise<number> {
       if (objects.purgeable(Number.MAX_SAFE_INTEGER).length === 0) return 0;
       await queue.enqueue(() => time.pass(), "background");
       let purged = 0;
-      for (const no of objects.purgeable(time.nowMs() - DELETED_GRACE_MS)) purged += await purgeObject(no, queue);
+      for (const no of objects.purgeable(time.nowMs() - DELETED_GRACE_MS))
+        purged += await purgeObject(no, queue, isStopped);
       return purged;
     },
   };

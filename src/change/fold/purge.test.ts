@@ -88,6 +88,27 @@ describe("the content of deleted objects", () => {
       expect(await one.values()).toEqual({ kept: "kept" });
     }));
 
+  test("[CHANGE-8] when it is stopped, what is left is overwritten the next time", () =>
+    withDevices(async (devices) => {
+      const one = devices.open("one", devices.owner);
+      const ids = [await createObject(one), await createObject(one)];
+      for (const id of ids) await deleteObject(one, id);
+      await one.space.engine.tearDownDeleted();
+      devices.wait(DELETED_GRACE_MS / 2);
+      await one.space.engine.purgeDeleted(() => true);
+      const left = (): number[] => ids.map((id) => 3 - stubsOf(one, id).length);
+      expect(left()).toEqual([3, 3]);
+      let asked = 0;
+      for (let days = 0; days < 30 && left()[0] === 3; days++) {
+        devices.wait(DELETED_GRACE_MS / 30);
+        asked = 0;
+        await one.space.engine.purgeDeleted(() => ++asked > 2);
+      }
+      expect(left()).toEqual([0, 3]);
+      expect(await one.space.engine.purgeDeleted()).toBe(3);
+      expect(left()).toEqual([0, 0]);
+    }));
+
   test("[CHANGE-8] a clock that is set a month ahead, or wrong at every start, makes nothing old at once", () =>
     withDevices(async (devices) => {
       const one = devices.open("one", devices.owner);
