@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { OneSpaceEvents } from "../../space/one-space-events.ts";
-import { toWriteResult, type WriteResult } from "../record/port.ts";
+import { type PartialWriteResult, toPartialWriteResult, toWriteResult, type WriteResult } from "../record/port.ts";
 import type { BlockRow } from "./block.ts";
 import { createBlockRenderer } from "./block-render.ts";
 import { createDocumentCache } from "./document-cache.ts";
@@ -210,7 +210,7 @@ export function createEditorService(deps: EditorServiceDeps) {
       blockId: string,
       set: Record<string, Json>,
       unset: readonly string[],
-    ): Promise<WriteResult> {
+    ): Promise<PartialWriteResult> {
       deps.requireWriter();
       return guarded(objectId, (tx) => {
         const object = objectOf(tx.object(objectId), objectId);
@@ -222,7 +222,7 @@ export function createEditorService(deps: EditorServiceDeps) {
         if (ops.length === 0) return { versionId: "", changeId: "", recordIds: [blockId] };
         const body = { dataset: EDITOR_DATASET, records: [{ id: blockId, ops }] };
         const appended = tx.appendPartly(object, body, EDITOR_RULES);
-        const result = toWriteResult(appended);
+        const result = toPartialWriteResult(appended);
         return appended.effective ? result : tx.rollBackWith(result);
       });
     },

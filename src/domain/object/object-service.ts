@@ -9,7 +9,7 @@ import { refusedAs, refusedPart, SvcError, svcError } from "../../protocol/error
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/value/canonical-instants.ts";
-import { toWriteResult, type WriteResult } from "../record/port.ts";
+import { type PartialWriteResult, toPartialWriteResult, toWriteResult, type WriteResult } from "../record/port.ts";
 import { type SchemaPort, TYPE_MARKER } from "../type/port.ts";
 import { OBJECT_RULES } from "./object-rules.ts";
 import type { CreatedObject, CreateObjectRequest, ObjectWriterPort, PlannedRow } from "./port.ts";
@@ -141,7 +141,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
     },
 
     /** `POST {S}/properties/:objectId/set/:typeId`: values of one type; a null removes. */
-    async setProperties(objectId: string, typeName: string, values: JsonObject): Promise<WriteResult> {
+    async setProperties(objectId: string, typeName: string, values: JsonObject): Promise<PartialWriteResult> {
       deps.requireReader();
       const patch = canonicalInstants(values) as JsonObject;
       const typeId = schema.typeId(typeName);
@@ -184,7 +184,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
     typeId: string,
     patch: JsonObject,
     scope: FieldScope,
-  ): WriteResult {
+  ): PartialWriteResult {
     const object = tx.object(objectId);
     const row = object && !object.deleted ? tx.record(object, OBJECTS_DATASET, objectId) : undefined;
     if (!object || !row) throw svcError("object.not_found", { objectId });
@@ -208,7 +208,7 @@ export function createObjectService(deps: ObjectServiceDeps) {
           ? { type: "$unset", path: `${typeId}.${property}` }
           : { type: "$set", path: `${typeId}.${property}`, value },
     );
-    return toWriteResult(
+    return toPartialWriteResult(
       tx.appendPartly(object, { dataset: OBJECTS_DATASET, records: [{ id: objectId, ops }] }, OBJECT_RULES),
     );
   }

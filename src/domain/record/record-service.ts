@@ -12,7 +12,7 @@ import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/value/canonical-instants.ts";
 import { type SchemaPort, TYPE_MARKER, type WritableDataset } from "../type/port.ts";
 import { createCarriedTypes } from "./carried-types.ts";
-import { rejectionsIn, toWriteResult, type WriteResult } from "./port.ts";
+import { type PartialWriteResult, rejectionsIn, toPartialWriteResult } from "./port.ts";
 
 interface ModifyOp {
   type: RecordOp["type"];
@@ -77,7 +77,7 @@ export function createRecordService(deps: RecordServiceDeps) {
     dataset: WritableDataset,
     records: RecordChange[],
     traceIds: string[] | undefined,
-  ): WriteResult => {
+  ): PartialWriteResult => {
     const body: ChangeBody = {
       dataset: dataset.rules.name,
       ...(dataset.definition ? { definition: dataset.definition } : {}),
@@ -85,7 +85,7 @@ export function createRecordService(deps: RecordServiceDeps) {
       ...(traceIds && traceIds.length > 0 ? { traceIds } : {}),
     };
     const appended = tx.appendPartly(object, body, dataset.rules);
-    const result = toWriteResult(appended);
+    const result = toPartialWriteResult(appended);
     return appended.effective ? result : tx.rollBackWith(result);
   };
 
@@ -95,7 +95,7 @@ export function createRecordService(deps: RecordServiceDeps) {
     object: ObjectEntry,
     dataset: WritableDataset,
     request: ModifyRequest,
-  ): WriteResult => {
+  ): PartialWriteResult => {
     const rejections: Rejection[] = [];
     let effective = false;
     const { name } = dataset.rules;
@@ -144,7 +144,7 @@ export function createRecordService(deps: RecordServiceDeps) {
 
   return {
     /** `POST {S}/modify` (DATA-1). The request's shape was checked; its meaning is checked here. */
-    modify(request: ModifyRequest): Promise<WriteResult> {
+    modify(request: ModifyRequest): Promise<PartialWriteResult> {
       if (request.scope === "local") checkLocalShape(request);
       else deps.requireWriter();
       return engine.write((tx) => {
@@ -165,7 +165,7 @@ export function createRecordService(deps: RecordServiceDeps) {
       dataset: string;
       recordIds: string[];
       traceIds?: string[];
-    }): Promise<WriteResult> {
+    }): Promise<PartialWriteResult> {
       deps.requireWriter();
       return engine.write((tx) => {
         const object = objectOf(tx, request.objectId);
@@ -173,7 +173,7 @@ export function createRecordService(deps: RecordServiceDeps) {
         const empty = request.recordIds.indexOf("");
         if (empty >= 0) throw invalid(request.dataset, refusal("write.id_empty"), { recordIndex: empty });
         if (request.recordIds.length === 0)
-          return tx.rollBackWith({ versionId: "", changeId: "", recordIds: [] } satisfies WriteResult);
+          return tx.rollBackWith({ versionId: "", changeId: "", recordIds: [] } satisfies PartialWriteResult);
         return append(
           tx,
           object,

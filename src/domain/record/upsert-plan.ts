@@ -5,7 +5,7 @@ import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import type { WriteTx } from "../../change/space-engine.ts";
 import type { UpsertRejectionCode } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
-import { type Refusal, refusal, refusalText } from "../../protocol/refusals.ts";
+import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/value/canonical-instants.ts";
 import { ROW_LIVE, ROW_TOMBSTONE, type RowState } from "../../store/row-types.ts";
 import type { WritableDataset } from "../type/port.ts";
@@ -20,7 +20,7 @@ export interface UpsertRejection {
   index: number;
   id: string;
   code: UpsertRejectionCode;
-  reason: string;
+  refusal: Refusal;
 }
 
 /** What a page of entries changes. */
@@ -74,8 +74,7 @@ function planEntry(planning: Planning, index: number, entry: UpsertEntry): void 
   const { tx, object, dataset, page, states, planned } = planning;
   const { id } = entry;
   const fields = canonicalInstants(entry.fields) as JsonObject;
-  const reject: Reject = (why) =>
-    void page.rejections.push({ index, id, code: upsertCode(why), reason: refusalText(why) });
+  const reject: Reject = (why) => void page.rejections.push({ index, id, code: upsertCode(why), refusal: why });
   const known = planned.get(id);
   const stored = known ?? (states.get(id) === ROW_LIVE ? tx.record(object, dataset.rules.name, id) : undefined);
   const misnamed = nameFault(id, fields);

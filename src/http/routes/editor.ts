@@ -1,6 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { WriteReply } from "../../protocol/record.ts";
 import { named, strict } from "../../protocol/schema.ts";
+import { writeReply } from "../rejections.ts";
 import { type Route, route } from "../route.ts";
 
 const EDITOR = "/v1/spaces/:spaceId/objects/:objectId/editor";
@@ -122,12 +123,8 @@ export const editorRoutes: Route[] = [
     errors: ["object.not_found", "sdk.not_found", "space.read_only", "request.too_large"],
     handler: async ({ engine, params, body }) => {
       const { editor } = await engine.space(params.spaceId);
-      return editor.patchBlock(
-        params.objectId,
-        params.blockId,
-        (body.set ?? {}) as Parameters<typeof editor.patchBlock>[2],
-        body.unset ?? [],
-      );
+      const set = (body.set ?? {}) as Parameters<typeof editor.patchBlock>[2];
+      return writeReply(await editor.patchBlock(params.objectId, params.blockId, set, body.unset ?? []));
     },
   }),
   route({

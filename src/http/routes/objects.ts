@@ -10,6 +10,7 @@ import {
   WriteReply,
 } from "../../protocol/record.ts";
 import { queryReply, refuseTarget } from "../query-reply.ts";
+import { writeReply } from "../rejections.ts";
 import { type Route, route } from "../route.ts";
 
 /** Objects of a space and their property values. */
@@ -107,11 +108,8 @@ export const objectRoutes: Route[] = [
     ],
     handler: async ({ engine, params, body }) => {
       const { objects } = await engine.space(params.spaceId);
-      return objects.setProperties(
-        params.objectId,
-        params.typeId,
-        body.patch as Parameters<typeof objects.setProperties>[2],
-      );
+      const patch = body.patch as Parameters<typeof objects.setProperties>[2];
+      return writeReply(await objects.setProperties(params.objectId, params.typeId, patch));
     },
   }),
 ];

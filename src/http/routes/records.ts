@@ -9,6 +9,7 @@ import {
   WriteReply,
 } from "../../protocol/record.ts";
 import { queryReply } from "../query-reply.ts";
+import { inWords, writeReply } from "../rejections.ts";
 import { type Route, route } from "../route.ts";
 
 const WRITE_ERRORS = [
@@ -65,7 +66,7 @@ export const recordRoutes: Route[] = [
     errors: [...WRITE_ERRORS, ["type.not_found", 400]],
     handler: async ({ engine, params, body }) => {
       const { records } = await engine.space(params.spaceId);
-      return records.modify(body as Parameters<typeof records.modify>[0]);
+      return writeReply(await records.modify(body as Parameters<typeof records.modify>[0]));
     },
   }),
   route({
@@ -81,7 +82,8 @@ export const recordRoutes: Route[] = [
     errors: [...WRITE_ERRORS, "upsert.requires_user_ids"],
     handler: async ({ engine, params, body }) => {
       const { upserts } = await engine.space(params.spaceId);
-      return upserts.upsert(body as Parameters<typeof upserts.upsert>[0]);
+      const result = await upserts.upsert(body as Parameters<typeof upserts.upsert>[0]);
+      return { ...result, rejections: inWords(result.rejections) };
     },
   }),
   route({
@@ -97,7 +99,7 @@ export const recordRoutes: Route[] = [
     errors: [...WRITE_ERRORS],
     handler: async ({ engine, params, body }) => {
       const { records } = await engine.space(params.spaceId);
-      return records.deleteRecords(body);
+      return writeReply(await records.deleteRecords(body));
     },
   }),
 ];
