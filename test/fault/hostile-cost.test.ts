@@ -95,6 +95,8 @@ rule(
     const found = await search(client, calm, { query: "comet" });
     ended.push("calm");
     expect(found.hits).toHaveLength(1);
+    // Whoever waits has the other one ended sooner, too.
+    expect((await search(client, calm, { query: "comet" })).hits).toHaveLength(1);
     const replies = await Promise.all(dear);
     expect(replies.map(({ status, json }) => [status, (json as unknown as ErrorBody).error.code])).toEqual([
       [503, "server.unavailable"],

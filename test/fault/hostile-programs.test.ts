@@ -15,7 +15,7 @@ const HOSTILE: Readonly<Record<string, { body: string; status: string }>> = {
   allocates: { body: "const all = []; for (;;) all.push(new ArrayBuffer(1 << 18));", status: "memory_exhausted" },
   floods: { body: "for (;;) await svc.query({ limit: 1 });", status: "failed" },
 };
-const MEASURE_MS = 2_500;
+const MEASURE_MS = 1_500;
 /** The machine has other work too: what is shown is that it can be so, not that it always is. */
 const ATTEMPTS = 4;
 
@@ -24,7 +24,7 @@ rule(
   async () => {
     await using server = await startServer({ env: RUNTIME_ENV });
     const agent = await agentOf(server);
-    const limits = { fuelPerRun: 1_500_000_000, timeoutS: 60 };
+    const limits = { fuelPerRun: 1_000_000_000, timeoutS: 60 };
     for (const [id, { body }] of Object.entries(HOSTILE))
       await agent.putTrigger(id, { program: await agent.putProgram(id, body), limits, maxConsecutiveFailures: 99 });
     const path = `/v1/spaces/${agent.spaceId}`;

@@ -33,6 +33,13 @@ export const LONG_BLOCKS: readonly string[] = Object.keys(BLOCKS);
 /** How long a text is as the body of a PUT. */
 export const bodyBytes = (content: string): number => Buffer.byteLength(JSON.stringify({ content }));
 
+/** How many bytes a character takes within JSON. */
+function jsonBytes(character: string): number {
+  const code = character.codePointAt(0)!;
+  if (code < 0x20 || character === '"' || character === "\\") return JSON.stringify(character).length - 2;
+  return code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+}
+
 /** One block of random text, whose PUT has about so many bytes and no more. */
 export function longBlock(rng: Rng, kind: string, bytes: number): string {
   const alphabet = ALPHABETS[rng.pick(Object.keys(ALPHABETS))]!;
@@ -44,7 +51,7 @@ export function longBlock(rng: Rng, kind: string, bytes: number): string {
     let taken = 0;
     for (let length = rng.int(1, lineChars); length > 0 && taken < left; length--) {
       const character = alphabet(rng);
-      taken += Buffer.byteLength(JSON.stringify(character)) - 2;
+      taken += jsonBytes(character);
       characters.push(character);
     }
     lines.push(characters.join(""));

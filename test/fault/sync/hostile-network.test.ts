@@ -278,7 +278,7 @@ describeWithNats("hostile messages on the network", () => {
       };
       await cost();
       const [plain, pushed] = [await cost(), await attacked.writersShown()];
-      for (let page = 0; page < 60; page++)
+      for (let page = 0; page < 40; page++)
         await attacked.putChanges(Array.from({ length: 500 }, () => forgeChange(world, createAccount()).bytes));
       await attacked.honestSyncGoesOn();
       for (const device of [server, honest]) await untilSynced(device, spaceId, WAIT_MS);

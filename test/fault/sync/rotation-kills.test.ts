@@ -17,7 +17,7 @@ const WAIT_MS = 60_000;
 /** More than a rotation or a walk takes: then something goes round in circles. */
 const MESSAGES_MAX = 90;
 /** Messages from one kill to the next; `KILL_STEP=1` for each of them. The schedules of test/property kill at any, too. */
-const STEP = Number(process.env["KILL_STEP"] ?? 3);
+const STEP = Number(process.env["KILL_STEP"] ?? 4);
 
 const rosterOf = async (device: Device, spaceId: string): Promise<string> =>
   JSON.stringify((await device.server.client.get<{ members: unknown }>(`/v1/spaces/${spaceId}/members`)).members);
