@@ -3,17 +3,17 @@
  * network in common. Cables are pulled and put back, links get narrow, servers are killed. SEED repeats a run.
  */
 import { expect } from "bun:test";
-import { createLan, describeWithMachines, type Machine } from "../../support/network/machines.ts";
+import { createLan, describeWithMachines } from "../../support/network/machines.ts";
+import { openSeats } from "../../support/network/seats.ts";
 import { expectConverged } from "../../support/oracle/converged.ts";
 import { pace } from "../../support/pace.ts";
 import { createRng, runSeed } from "../../support/rng.ts";
 import { rounds } from "../../support/rounds.ts";
 import { rule } from "../../support/rule.ts";
-import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
+import { scratchDir } from "../../support/scratch.ts";
 import { type JsonObject, until } from "../../support/server/client.ts";
-import { type Device, joinOpen, setName, spacesOf, statusOf, untilSame } from "../../support/server/devices.ts";
+import { type Device, setName, spacesOf, statusOf, untilSame } from "../../support/server/devices.ts";
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
-import { createSpaceWorkload } from "../../support/worlds/space-workload.ts";
 
 const SEED = runSeed("lan-machines");
 const STEPS = rounds(40);
@@ -104,70 +104,26 @@ describeWithMachines("servers on machines of one LAN", () => {
       const rng = createRng(SEED);
       await using stack = new AsyncDisposableStack();
       const lan = stack.use(createLan());
-      interface Seat {
-        machine: Machine;
-        root: ScratchDir;
-        device: Device | undefined;
-        mnemonic?: string | undefined;
-      }
-      const seats: Seat[] = [];
-      stack.defer(async () => {
-        for (const { device } of seats) await device?.server[Symbol.asyncDispose]();
-      });
-      const start = async (seat: Seat): Promise<Device> => {
-        const { mnemonic } = seat;
-        const options = { lan: true, dataDir: seat.root.path, ...(mnemonic === undefined ? {} : { mnemonic }) };
-        seat.device = await seat.machine.start(options);
-        seat.mnemonic ??= seat.device.mnemonic;
-        return seat.device;
-      };
-      const sit = async (mnemonic?: string): Promise<Device> => {
-        const seat: Seat = {
-          machine: await lan.machine(),
-          root: stack.use(scratchDir("svc-seat")),
-          device: undefined,
-          mnemonic,
-        };
-        seats.push(seat);
-        return start(seat);
-      };
-      const owner = await sit();
-      const space = await createSpace(owner.server.client);
-      const workload = await createSpaceWorkload(owner.server.client, space.id, rng);
-      const writer = await sit();
-      await joinOpen(owner, writer, space.id);
-      await sit(owner.mnemonic);
-      for (const { device } of seats)
-        await until(() => workload.isReady(device!.server.client), "the space to be everywhere", WAIT_MS);
-
+      const machines = await openSeats(stack, rng, async () => ({ machine: await lan.machine() }), WAIT_MS);
+      const { seats, spaceId, workload } = machines;
       for (let step = 0; step < STEPS; step++) {
         const seat = rng.pick(seats);
         const roll = rng.next();
-        const { device, machine } = seat;
-        const burst = async () => {
-          if (device)
-            await Promise.all(Array.from({ length: rng.int(1, 6) }, () => workload.write(device.server.client)));
-        };
-        if (roll < 0.6) await burst();
+        const { machine } = seat;
+        if (roll < 0.6) await machines.write(seat);
         else if (roll < 0.7) machine.cable(rng.chance(0.5));
         else if (roll < 0.8) machine.limit(rng.chance(0.6) ? rng.int(64, 2000) : undefined);
-        else if (roll < 0.9) {
-          const writes = burst();
-          await (rng.chance(0.7) ? device?.server.kill() : device?.server.stop());
-          await writes;
-          seat.device = undefined;
-          if (rng.chance(0.8)) await start(seat);
-        } else await pace(rng.int(50, 1500));
+        else if (roll < 0.9) await machines.interrupt(seat);
+        else await pace(rng.int(50, 1500));
       }
 
-      for (const seat of seats) {
-        seat.machine.limit(undefined);
-        seat.machine.cable(true);
-        if (!seat.device) await start(seat);
+      for (const { machine } of seats) {
+        machine.limit(undefined);
+        machine.cable(true);
       }
-      const devices = seats.map(({ device }) => device!);
+      const devices = await machines.everybody();
       expect(workload.acknowledged()).toBeGreaterThan(STEPS / 2);
-      await expectConverged({ devices, spaceId: space.id, workload, seed: SEED, timeoutMs: 2 * WAIT_MS });
+      await expectConverged({ devices, spaceId, workload, seed: SEED, timeoutMs: 2 * WAIT_MS });
     },
     LONG_MS,
   );

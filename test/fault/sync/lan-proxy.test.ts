@@ -7,18 +7,17 @@ import { expect } from "bun:test";
 import { randomBytes } from "node:crypto";
 import { warningsOf } from "../../support/hostile/hostile-peer.ts";
 import { type RemoteLine, startLanProxy } from "../../support/network/lan-proxy.ts";
-import { createLan, describeWithMachines, type Machine } from "../../support/network/machines.ts";
+import { createLan, describeWithMachines } from "../../support/network/machines.ts";
+import { openSeats } from "../../support/network/seats.ts";
 import { mend } from "../../support/network/tcp-line.ts";
 import { expectConverged } from "../../support/oracle/converged.ts";
 import { pace } from "../../support/pace.ts";
 import { createRng, runSeed } from "../../support/rng.ts";
 import { rounds } from "../../support/rounds.ts";
 import { rule } from "../../support/rule.ts";
-import { type ScratchDir, scratchDir } from "../../support/scratch.ts";
 import { type JsonObject, until } from "../../support/server/client.ts";
 import { type Device, joinOpen, setName, statusOf, untilSame, untilSynced } from "../../support/server/devices.ts";
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
-import { createSpaceWorkload } from "../../support/worlds/space-workload.ts";
 import { recordStates, statesByEndpoint } from "../../support/worlds/state-recorder.ts";
 
 const SEED = runSeed("lan-proxy");
@@ -119,41 +118,17 @@ describeWithMachines("servers with a misbehaving line between them", () => {
       await using stack = new AsyncDisposableStack();
       const lan = stack.use(createLan());
       const { lineTo } = await startLanProxy(lan);
-      interface Seat {
-        machine: Machine;
-        line: RemoteLine;
-        root: ScratchDir;
-        device: Device | undefined;
-        mnemonic: string | undefined;
-      }
-      const seats: Seat[] = [];
-      stack.defer(async () => {
-        for (const { device } of seats) await device?.server[Symbol.asyncDispose]();
-      });
-      const start = async (seat: Seat): Promise<Device> => {
-        const { mnemonic, root } = seat;
-        const options = { lan: true, dataDir: root.path, ...(mnemonic === undefined ? {} : { mnemonic }) };
-        seat.device = await seat.machine.start(options);
-        seat.mnemonic ??= seat.device.mnemonic;
-        return seat.device;
-      };
-      const sit = async (mnemonic?: string): Promise<Device> => {
-        const machine = await lan.machine({ apart: true });
-        const root = stack.use(scratchDir("svc-seat"));
-        const seat: Seat = { machine, line: lineTo(machine), root, device: undefined, mnemonic };
-        seats.push(seat);
-        return start(seat);
-      };
-      const owner = await sit();
-      const space = await createSpace(owner.server.client);
-      const workload = await createSpaceWorkload(owner.server.client, space.id, rng);
-      const writer = await sit();
-      await joinOpen(owner, writer, space.id);
-      await sit(owner.mnemonic);
-      for (const { device } of seats)
-        await until(() => workload.isReady(device!.server.client), "the space to be everywhere", WAIT_MS);
-
-      const breakLine = async ({ line }: Seat): Promise<void> => {
+      const machines = await openSeats(
+        stack,
+        rng,
+        async () => {
+          const machine = await lan.machine({ apart: true });
+          return { machine, line: lineTo(machine) };
+        },
+        WAIT_MS,
+      );
+      const { seats, spaceId, workload } = machines;
+      const breakLine = async (line: RemoteLine): Promise<void> => {
         const direction = rng.pick(DIRECTIONS);
         const bytes = rng.int(1, 6000);
         await rng.pick([
@@ -168,29 +143,16 @@ describeWithMachines("servers with a misbehaving line between them", () => {
       for (let step = 0; step < STEPS; step++) {
         const seat = rng.pick(seats);
         const roll = rng.next();
-        const { device } = seat;
-        const burst = async () => {
-          if (device)
-            await Promise.all(Array.from({ length: rng.int(1, 6) }, () => workload.write(device.server.client)));
-        };
-        if (roll < 0.55) await burst();
-        else if (roll < 0.75) await breakLine(seat);
+        if (roll < 0.55) await machines.write(seat);
+        else if (roll < 0.75) await breakLine(seat.line);
         else if (roll < 0.85) await mend(seat.line);
-        else if (roll < 0.92) {
-          const writes = burst();
-          await (rng.chance(0.7) ? device?.server.kill() : device?.server.stop());
-          await writes;
-          seat.device = undefined;
-          if (rng.chance(0.8)) await start(seat);
-        } else await pace(rng.int(50, 1000));
+        else if (roll < 0.92) await machines.interrupt(seat);
+        else await pace(rng.int(50, 1000));
       }
-      for (const seat of seats) {
-        await mend(seat.line);
-        if (!seat.device) await start(seat);
-      }
+      for (const { line } of seats) await mend(line);
+      const devices = await machines.everybody();
       expect(workload.acknowledged()).toBeGreaterThan(STEPS / 2);
-      const devices = seats.map(({ device }) => device!);
-      await expectConverged({ devices, spaceId: space.id, workload, seed: SEED, timeoutMs: 2 * WAIT_MS });
+      await expectConverged({ devices, spaceId, workload, seed: SEED, timeoutMs: 2 * WAIT_MS });
     },
     LONG_MS,
   );

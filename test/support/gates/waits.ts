@@ -9,6 +9,9 @@ const WAIT = /\b(?:Bun\.sleep(?:Sync)?|setTimeout)\((?!0\))/;
 /** Brings a wait of its own under another name. */
 const TIMERS = /["'](?:node:)?timers(?:\/promises)?["']/;
 const POLL = /^while \((?!.*\b(?:now\(|Date\b)).*\) await Bun\.sleep\(\d+\);$/;
+/** What goes on beside a test takes its time by this; to look right behind it is a fixed wait all the same. */
+const PACE = /\bpace\(/;
+const LOOK = /^(?:await )?expect\(/;
 /** Its tests are written out as texts, for runs of their own that fail and hang. */
 const WRITES_TESTS = "test/support/suite/run-suite.test.ts";
 
@@ -16,13 +19,16 @@ const WRITES_TESTS = "test/support/suite/run-suite.test.ts";
 export function findWaits(sourcesByPath: ReadonlyMap<string, string>): string[] {
   return [...sourcesByPath].flatMap(([path, source]) =>
     /\.test\.tsx?$/.test(path) && path !== WRITES_TESTS
-      ? source.split("\n").flatMap((line, index) => (isWait(line.trim()) ? `${path}:${index + 1}: ${line.trim()}` : []))
+      ? source
+          .split("\n")
+          .map((line) => line.trim())
+          .flatMap((line, index, lines) => (isWait(line, lines[index + 1]) ? `${path}:${index + 1}: ${line}` : []))
       : [],
   );
 }
 
-function isWait(line: string): boolean {
-  return TIMERS.test(line) || (WAIT.test(line) && !POLL.test(line));
+function isWait(line: string, next = ""): boolean {
+  return TIMERS.test(line) || (WAIT.test(line) && !POLL.test(line)) || (PACE.test(line) && LOOK.test(next));
 }
 
 export async function readTests(root: string): Promise<Map<string, string>> {

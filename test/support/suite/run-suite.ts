@@ -14,6 +14,8 @@ import { TEST_GROUPS, type TestGroup } from "./test-groups.ts";
 export const SUITE_LIMIT_MS = 57 * 60_000;
 
 const SLOWEST_SHOWN = 16;
+/** A file that takes longer than this and begins late has the others wait for it; a busy machine doubles what they take. */
+const LATE_SECONDS = 24;
 
 /** Half of what tests do is waiting. Memory bounds how many run at a time on a machine of many processors. */
 const PROCESSES = Math.min(2 * availableParallelism(), 8);
@@ -81,6 +83,12 @@ function printSummary(results: readonly GroupResult[], tookSeconds: number, used
   const slowest = results.flatMap(({ times }) => times).sort((a, b) => b.seconds - a.seconds);
   for (const { file, seconds, processorSeconds } of slowest.slice(0, SLOWEST_SHOWN))
     console.log(`slowest    ${file.padEnd(44)} ${seconds.toFixed(1).padStart(7)} s, ${processors(processorSeconds)}`);
+  // Files that share a process begin first, as one.
+  for (const { file, seconds, processorSeconds } of slowest)
+    if (seconds > LATE_SECONDS && processorSeconds !== undefined && !(file in secondsByFile))
+      console.log(
+        `late       ${file.padEnd(44)} ${seconds.toFixed(1).padStart(7)} s: it began late, for want of an entry`,
+      );
   for (const { group, faults, failures, skips, unsteady } of results) {
     for (const { file, title } of unsteady)
       console.log(`unsteady [${group}] ${file}: ${title} (failed beside others, passed alone)`);
