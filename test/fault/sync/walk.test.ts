@@ -164,6 +164,7 @@ rule(
     await set(first, "before");
     await expectWalk("A local write", () => traceOf(first, dir, () => set(first, "traced")), {
       "src/change/graph/change-log.ts": ["src/change/local-writer.ts", "src/change/commit.ts"],
+      "src/base/events.ts": ["src/change/commit.ts", "src/space/space-events.ts"],
     });
     await using second = await startDevice({ lan: true, mnemonic: first.mnemonic, env: QUIET, ...FROM_SOURCES });
     const textAt = async ({ server }: Device) => {
