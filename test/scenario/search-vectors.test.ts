@@ -20,7 +20,7 @@ function withEndpoint(endpoint: EmbeddingEndpoint, options: ServerOptions = {}):
     ...options,
     env: {
       ...embeddingBy(endpoint),
-      SVC_INDEX_OPENAI_KEY_ENV: "TOLD_KEY",
+      SVC_INDEX_OPENAI_KEY_ENV: "GIVEN_KEY",
       GIVEN_KEY: "sk-secret-of-the-test",
       ...options.env,
     },
