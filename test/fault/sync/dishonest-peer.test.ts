@@ -168,13 +168,14 @@ describe("a peer that is not to be trusted", () => {
       };
       const locked = encodeChange(encodeHeader(header), randomBytes(100), account.signer);
       fake.held.set(bytesToHex(locked.id), locked.bytes);
+      const debug = () =>
+        device.server.client.get<{ parked: number; unconfirmed: number }>(`/v1/spaces/${spaceId}/debug`);
+      // It may be `syncing` for what it fetched before.
+      await until(async () => (await debug()).parked === 1, "the change to wait for its key", 60_000);
       await untilState(device, spaceId, "syncing");
       const said = await saidWhile(place, {});
       expect(statesIn(said)).not.toContain("synced");
-      const debug = await device.server.client.get<{ parked: number; unconfirmed: number }>(
-        `/v1/spaces/${spaceId}/debug`,
-      );
-      expect(debug).toMatchObject({ parked: 1, unconfirmed: 0 });
+      expect(await debug()).toMatchObject({ parked: 1, unconfirmed: 0 });
     },
     LONG_MS,
   );
