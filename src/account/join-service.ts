@@ -92,19 +92,8 @@ export function createJoinService(deps: JoinServiceDeps) {
       if (!stopped) await work();
     });
 
-  /** For each space whose joining is waited for by a caller: resolved at the first look that finds nothing, and at an answer. */
-  const callers = new Map<SpaceId, PromiseWithResolvers<void>>();
-  const wakeCallers = (spaceId: SpaceId): void => {
-    callers.get(spaceId)?.resolve();
-    callers.delete(spaceId);
-  };
-  const whenWoken = (spaceId: SpaceId): Promise<void> => {
-    const known = callers.get(spaceId);
-    if (known) return known.promise;
-    const made = Promise.withResolvers<void>();
-    callers.set(spaceId, made);
-    return made.promise;
-  };
+  /** Callers who wait for the first look that found nothing. */
+  const missed = new Map<SpaceId, () => void>();
   const seeker = createSpaceSeeker({
     isAwaited,
     placeOf: (spaceId) => secrets.placeOf(spaceId),
@@ -116,7 +105,7 @@ export function createJoinService(deps: JoinServiceDeps) {
       return true;
     },
     missed(spaceId, place) {
-      if (place.transportSecret || !deps.mayAnswer) wakeCallers(spaceId);
+      if (place.transportSecret || !deps.mayAnswer) missed.get(spaceId)?.();
     },
     ended: async (spaceId) => {
       if (isJoining(spaceId)) await advance(spaceId);
@@ -167,6 +156,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     }
     const asked = requests.make(decodeInviteToken(inviteToken), hint ?? deps.profile());
     await secrets.keepToken(spaceId, inviteToken, hint, asked);
+    requests.askAnew(spaceId);
     farewells.drop(spaceId);
     await spaces.whenRemoved(spaceId);
     if (spaces.isHere(spaceId)) {
@@ -246,11 +236,8 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
 
   const unfollow = tech.space.events.on("committed", (batch) => {
-    for (const { dataset, recordId } of batch.touched) {
-      // What is under way looks with an older token, or for an older request.
-      if (dataset === ACL_SECRETS_DATASET) seeker.letGo(recordId as SpaceId);
+    for (const { dataset, recordId } of batch.touched)
       if (dataset === SPACES_RULES.name || dataset === ACL_SECRETS_DATASET) resume(recordId as SpaceId);
-    }
   });
 
   return {
@@ -264,10 +251,11 @@ export function createJoinService(deps: JoinServiceDeps) {
       const { spaceId } = token;
       if (statusOf(spaceId) === "active") await meetNews(spaceId, token);
       if (statusOf(spaceId) !== "active") {
-        const woken = whenWoken(spaceId);
         await serially(spaceId, () => begin(spaceId, inviteToken, hint));
         const found = spaces.isHere(spaceId) ? advance(spaceId) : seeker.seek(spaceId);
-        await Promise.race([found, woken, Bun.sleep(ACL_LOG_WAIT_MS)]);
+        const miss = new Promise<void>((resolve) => missed.set(spaceId, resolve));
+        await Promise.race([found, miss, Bun.sleep(ACL_LOG_WAIT_MS)]);
+        missed.delete(spaceId);
         if (statusOf(spaceId) === "deleted") throw spent();
       }
       return spaceInfoOf(spaces.rowOf(spaceId));
@@ -291,7 +279,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     async answered(spaceId: SpaceId, from: Uint8Array, pendingId: Uint8Array, answer: RequestAnswer): Promise<void> {
       if (!isJoining(spaceId) || !requests.isBelieved(spaceId, from, pendingId)) return;
       if (answer === "refused") await serially(spaceId, async () => void (isJoining(spaceId) && (await end(spaceId))));
-      wakeCallers(spaceId);
+      missed.get(spaceId)?.();
     },
 
     /** Goes on with what an earlier run began. */

@@ -23,62 +23,50 @@ interface SpaceSeekerDeps {
   readonly log: Log;
 }
 
-/** A space that is being looked for. */
-interface Search {
-  ended: Promise<void>;
-  /** Ends the rest before the next look. */
-  wake(): void;
-}
-
 /** Looks for spaces that this account is to be in and of which nothing is here yet (ACL-17). */
 export function createSpaceSeeker(deps: SpaceSeekerDeps) {
-  const searches = new Map<SpaceId, Search>();
+  let closed = false;
+  const seeking = new Map<SpaceId, Promise<void>>();
+  /** For each space that is looked for: ends the rest before the next look. */
+  const rests = new Map<SpaceId, () => void>();
 
-  const run = async (spaceId: SpaceId, search: Search): Promise<void> => {
-    const isCurrent = () => searches.get(spaceId) === search;
-    while (isCurrent() && deps.isAwaited(spaceId)) {
+  const look = async (spaceId: SpaceId): Promise<void> => {
+    while (!closed && deps.isAwaited(spaceId)) {
       const place = deps.placeOf(spaceId);
       if (!place) return; // comes with the account's own space, and is heard of
       const news = Promise.withResolvers<void>();
-      search.wake = news.resolve;
+      rests.set(spaceId, news.resolve);
       await deps.ask(spaceId);
       const records = await deps.findAclLog(place);
-      if (!isCurrent() || !deps.isAwaited(spaceId)) break;
+      if (closed || !deps.isAwaited(spaceId)) break;
       if (records && (await deps.begin(spaceId, records))) break;
       deps.missed(spaceId, place);
       await Promise.race([news.promise, Bun.sleep(SEEK_AGAIN_MS)]);
     }
-    if (isCurrent()) await deps.ended(spaceId);
-  };
-
-  /** The look that is under way is let go of: what it finds does not count any more. */
-  const letGo = (spaceId: SpaceId): void => {
-    searches.get(spaceId)?.wake();
-    searches.delete(spaceId);
+    if (!closed) await deps.ended(spaceId);
   };
 
   return {
     /** Asks everybody who is reached for the log, until it is here or nobody waits for it any more. Never rejects. */
     seek(spaceId: SpaceId): Promise<void> {
-      const known = searches.get(spaceId);
-      if (known) return known.ended;
-      const search: Search = { ended: Promise.resolve(), wake: () => undefined };
-      searches.set(spaceId, search);
-      search.ended = run(spaceId, search)
+      const known = seeking.get(spaceId);
+      if (known) return known;
+      const running = look(spaceId)
         .catch((error: unknown) => {
-          if (searches.get(spaceId) === search)
-            deps.log.warn("joining: looking for a space failed", { err: error, spaceId });
+          if (!closed) deps.log.warn("joining: looking for a space failed", { err: error, spaceId });
         })
         .finally(() => {
-          if (searches.get(spaceId) === search) searches.delete(spaceId);
+          seeking.delete(spaceId);
+          rests.delete(spaceId);
         });
-      return search.ended;
+      seeking.set(spaceId, running);
+      return running;
     },
     /** Something was heard of the space: it is worth another look now. */
-    heard: (spaceId: SpaceId): void => searches.get(spaceId)?.wake(),
-    letGo,
+    heard: (spaceId: SpaceId): void => rests.get(spaceId)?.(),
     close(): void {
-      for (const spaceId of [...searches.keys()]) letGo(spaceId);
+      closed = true;
+      for (const end of rests.values()) end();
     },
   };
 }
