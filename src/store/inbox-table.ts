@@ -1,11 +1,11 @@
 import type { Database } from "bun:sqlite";
 
 /**
- * Inbox messages, in the database of the account's own space. inbox_outgoing: messages that their receivers have not got yet.
- * inbox_taken: messages that were taken in, so that they are not taken in twice. Ids are hashes of the sealed bytes.
+ * Inbox messages, in the database of the account's own space. inbox_outgoing: messages that their receivers have not got yet,
+ * in the order in which they were left: one may take back what another says. inbox_taken: messages that were taken in, so that they are not taken in twice. Ids are hashes of the sealed bytes.
  */
 export const INBOX_SCHEMA = `
-  CREATE TABLE inbox_outgoing(id BLOB PRIMARY KEY, receiver BLOB NOT NULL, sealed BLOB NOT NULL) WITHOUT ROWID;
+  CREATE TABLE inbox_outgoing(no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, receiver BLOB NOT NULL, sealed BLOB NOT NULL);
   CREATE TABLE inbox_taken(id BLOB PRIMARY KEY, taken_ms INTEGER NOT NULL) WITHOUT ROWID;
 `;
 
@@ -17,7 +17,7 @@ export interface OutgoingMessage {
 }
 
 export function createInboxTable(db: Database) {
-  const outgoing = db.query<OutgoingMessage, []>("SELECT id, receiver, sealed FROM inbox_outgoing ORDER BY id");
+  const outgoing = db.query<OutgoingMessage, []>("SELECT id, receiver, sealed FROM inbox_outgoing ORDER BY no");
   const put = db.query<null, [Uint8Array, Uint8Array, Uint8Array]>(
     "INSERT OR REPLACE INTO inbox_outgoing(id, receiver, sealed) VALUES(?, ?, ?)",
   );

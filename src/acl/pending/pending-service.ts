@@ -103,9 +103,9 @@ export function createPendingService(deps: PendingServiceDeps) {
       }),
 
     /**
-     * Keeps records that others pass on for the owner's devices: proposals that could take effect now, and records of
-     * lost branches that could, or that members' changes name, with the records before them. Resolves to one verdict for
-     * each.
+     * Keeps records that others pass on for the owner's devices: proposals that could take effect now or behind a
+     * withdrawal that waits, and records of lost branches that could, or that members' changes name, with the records
+     * before them. Resolves to one verdict for each.
      */
     async takePending(many: readonly Uint8Array[]): Promise<PendingVerdict[]> {
       const offered = await readPending(many.slice(0, MAX_PENDING)); // no device keeps more
@@ -116,13 +116,13 @@ export function createPendingService(deps: PendingServiceDeps) {
         const alive = book.living(fresh);
         const planOf = book.sequencer(alive);
         const plans = new Map(fresh.map((pending) => [pending, planOf(pending)]));
-        const takesEffect = (pending: PendingRecord) => "compose" in (plans.get(pending) ?? planOf(pending));
+        const isWorthKeeping = (pending: PendingRecord): boolean => {
+          const plan = plans.get(pending) ?? planOf(pending);
+          if ("wait" in plan && plan.wait.code === "acl.behind_withdrawal") return true;
+          return "compose" in plan || alive.isFollowed(pending.id);
+        };
         const full = book.keep(
-          alive
-            .all()
-            .filter(
-              (pending) => !acl.pending.has(pending.id) && (takesEffect(pending) || alive.isFollowed(pending.id)),
-            ),
+          alive.all().filter((pending) => !acl.pending.has(pending.id) && isWorthKeeping(pending)),
         );
         const result = offered.map((pending): PendingVerdict => {
           if (!pending) return { kind: "refused", refusal: refusal("acl.pending_malformed") };

@@ -6,7 +6,7 @@ import type { AclOp } from "../record/op.ts";
 import type { AclRecord, PendingRecord } from "../record/record.ts";
 import { sequencedPending } from "../record/signed-parts.ts";
 import { tookEffect } from "../reducer/reducer.ts";
-import type { AclState } from "../reducer/state.ts";
+import { type AclState, pendingRequestOf } from "../reducer/state.ts";
 import { superseded } from "../reducer/superseded.ts";
 
 /** The pending records, by id and by the record they follow. */
@@ -14,6 +14,8 @@ export interface HeldRecords {
   byId(id: Uint8Array): PendingRecord | undefined;
   /** Whether one of these records follows this one. */
   isFollowed(id: Uint8Array): boolean;
+  /** Whether one of these records takes back this account's request. */
+  isTakenBack(request: Uint8Array, account: Uint8Array): boolean;
   /** Call this for a record before those that it follows. */
   drop(record: PendingRecord): void;
   all(): PendingRecord[];
@@ -21,21 +23,29 @@ export interface HeldRecords {
 
 export function heldRecords(records: readonly PendingRecord[]): HeldRecords {
   const byId = new Map(records.map((record) => [bytesToHex(record.id), record]));
-  const followers = new Map<string, number>();
+  /** How many follow a record, and how many take back a request. */
+  const counts = new Map<string, number>();
   const count = (record: PendingRecord, by: number): void => {
-    if (record.kind !== "acl" || !record.prev) return;
-    const name = bytesToHex(record.prev);
-    followers.set(name, (followers.get(name) ?? 0) + by);
+    for (const name of namesOf(record)) counts.set(name, (counts.get(name) ?? 0) + by);
   };
   for (const record of byId.values()) count(record, 1);
   return {
     byId: (id) => byId.get(bytesToHex(id)),
-    isFollowed: (id) => (followers.get(bytesToHex(id)) ?? 0) > 0,
+    isFollowed: (id) => (counts.get(bytesToHex(id)) ?? 0) > 0,
+    isTakenBack: (request, account) => (counts.get(takenBack(request, account)) ?? 0) > 0,
     drop(record) {
       if (byId.delete(bytesToHex(record.id))) count(record, -1);
     },
     all: () => [...byId.values()],
   };
+}
+
+const takenBack = (request: Uint8Array, account: Uint8Array): string => `${bytesToHex(request)}/${bytesToHex(account)}`;
+
+/** What a record follows or takes back. */
+function namesOf(record: PendingRecord): string[] {
+  if (record.kind === "acl") return record.prev ? [bytesToHex(record.prev)] : [];
+  return record.ops.flatMap((op) => (op.op === "requestCancel" ? [takenBack(op.request, record.author)] : []));
 }
 
 /**
@@ -84,8 +94,16 @@ export function createSequencer(port: SequencePort): Sequencer {
     if (!port.state.positions.has(bytesToHex(pending.basis))) return { wait: refusal("acl.basis_unknown") };
     const ops: AclOp[] = [{ op: "sequenced", pending: pending.bytes }];
     const fault = superseded(port.state, pending, pending.basis) ?? port.faultOf(ops, 0);
-    return fault ? { drop: fault } : { compose: () => ({ ops, minClock: 0, placed: [], parts: [] }) };
+    if (!fault) return { compose: () => ({ ops, minClock: 0, placed: [], parts: [] }) };
+    return isBehindWithdrawal(port, pending, fault) ? { wait: refusal("acl.behind_withdrawal") } : { drop: fault };
   };
+}
+
+/** A request whose author has one in the log, which is about to be taken back. */
+function isBehindWithdrawal({ state, held }: SequencePort, { author }: PendingRecord, fault: Refusal): boolean {
+  if (fault.code !== "acl.request_pending") return false;
+  const earlier = pendingRequestOf(state, author);
+  return earlier !== undefined && held.isTakenBack(earlier.id, author);
 }
 
 /** The records without a place between the log and a pending record, as a list from its end. */

@@ -96,13 +96,18 @@ export function createAclAppender(deps: AclAppenderDeps) {
      * everybody sees. A proposal that somebody else's record has made impossible meanwhile is forgotten.
      */
     async publishProposals(replica: Replica): Promise<void> {
-      for (const build of await replica.acl.ownProposals()) {
-        try {
-          const inviteSeed = deps.inviteSeedOf(replica.id);
-          await append(replica, build, inviteSeed ? { inviteSeed } : {});
-        } catch (error) {
-          if (!(error instanceof SvcError) || error.code === "network.unavailable") throw error;
-          deps.log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: replica.id });
+      // What waits behind another proposal can go when that has gone.
+      for (let more = true; more; ) {
+        more = false;
+        for (const build of await replica.acl.ownProposals()) {
+          try {
+            const inviteSeed = deps.inviteSeedOf(replica.id);
+            const made = await append(replica, build, inviteSeed ? { inviteSeed } : {});
+            more ||= made !== undefined;
+          } catch (error) {
+            if (!(error instanceof SvcError) || error.code === "network.unavailable") throw error;
+            deps.log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: replica.id });
+          }
         }
       }
     },
