@@ -1,6 +1,7 @@
 import type { MemberMetadata } from "../acl/record/epoch.ts";
 import type { InviteToken } from "../acl/record/invite-token.ts";
 import { composeRequest, composeWithdrawal } from "../acl/record/join-request.ts";
+import { equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
@@ -26,7 +27,7 @@ interface JoinRequestsDeps {
  * known yet.
  */
 export function createJoinRequests({ account, clock, secrets, handIn }: JoinRequestsDeps) {
-  const askedAtMs = new Map<SpaceId, number>();
+  const lastAsked = new Map<SpaceId, { pending: Uint8Array; atMs: number }>();
 
   return {
     /** The request that a token calls for; undefined for one that gives access by itself. */
@@ -34,26 +35,25 @@ export function createJoinRequests({ account, clock, secrets, handIn }: JoinRequ
       if (token.kind !== "request") return undefined;
       return composeRequest({ account, token, timeMs: clock.nowMs() }, metadata).bytes;
     },
-    /** Asks to join a space, if this account has to and has not done so lately. */
+    /** Asks to join a space, if this account has to and has not made the same request lately. */
     async ask(spaceId: SpaceId): Promise<void> {
       const token = secrets.tokenOf(spaceId);
       const pending = secrets.askedOf(spaceId);
-      const dueMs = (askedAtMs.get(spaceId) ?? Number.NEGATIVE_INFINITY) + ASK_AGAIN_MS;
-      if (token?.kind !== "request" || !pending || clock.nowMs() < dueMs) return;
-      askedAtMs.set(spaceId, clock.nowMs());
+      if (token?.kind !== "request" || !pending) return;
+      const last = lastAsked.get(spaceId);
+      if (last && equalBytes(last.pending, pending) && clock.nowMs() < last.atMs + ASK_AGAIN_MS) return;
+      lastAsked.set(spaceId, { pending, atMs: clock.nowMs() });
       await handIn(token.receivers, spaceId, pending);
     },
     /** Takes back what was asked. */
     async withdraw(spaceId: SpaceId): Promise<void> {
       const token = secrets.tokenOf(spaceId);
       const pending = secrets.askedOf(spaceId);
-      askedAtMs.delete(spaceId);
+      lastAsked.delete(spaceId);
       if (token?.kind !== "request" || !pending) return;
       const withdrawal = composeWithdrawal({ account, token, timeMs: clock.nowMs() }, sha256(pending));
       await handIn(token.receivers, spaceId, withdrawal.bytes);
     },
-    /** The next `ask` asks in any case. */
-    askAnew: (spaceId: SpaceId): void => void askedAtMs.delete(spaceId),
     /** Whether an answer to this account's present request may be believed. */
     isBelieved(spaceId: SpaceId, from: Uint8Array, pendingId: Uint8Array): boolean {
       const token = secrets.tokenOf(spaceId);

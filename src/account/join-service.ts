@@ -27,6 +27,7 @@ import type { SpaceRegistry } from "./space-registry.ts";
 import { createSpaceSeeker } from "./space-seeker.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { SpaceStatus, TechSpace } from "./tech-space.ts";
+import { createWaiters } from "./waiters.ts";
 
 /** How long a token waits that no log here knows, until a newer log is asked for. */
 const RECHECK_MS = 2_000;
@@ -92,8 +93,8 @@ export function createJoinService(deps: JoinServiceDeps) {
       if (!stopped) await work();
     });
 
-  /** Callers who wait for the first look that found nothing. */
-  const missed = new Map<SpaceId, () => void>();
+  /** Calls to join: woken when a look finds nothing or has ended, and at an answer. */
+  const callers = createWaiters<SpaceId>();
   const seeker = createSpaceSeeker({
     isAwaited,
     placeOf: (spaceId) => secrets.placeOf(spaceId),
@@ -105,10 +106,14 @@ export function createJoinService(deps: JoinServiceDeps) {
       return true;
     },
     missed(spaceId, place) {
-      if (place.transportSecret || !deps.mayAnswer) missed.get(spaceId)?.();
+      if (place.transportSecret || !deps.mayAnswer) callers.wake(spaceId);
     },
-    ended: async (spaceId) => {
-      if (isJoining(spaceId)) await advance(spaceId);
+    async ended(spaceId) {
+      try {
+        if (isJoining(spaceId)) await advance(spaceId);
+      } finally {
+        callers.wake(spaceId);
+      }
     },
     log,
   });
@@ -156,7 +161,6 @@ export function createJoinService(deps: JoinServiceDeps) {
     }
     const asked = requests.make(decodeInviteToken(inviteToken), hint ?? deps.profile());
     await secrets.keepToken(spaceId, inviteToken, hint, asked);
-    requests.askAnew(spaceId);
     farewells.drop(spaceId);
     await spaces.whenRemoved(spaceId);
     if (spaces.isHere(spaceId)) {
@@ -236,8 +240,11 @@ export function createJoinService(deps: JoinServiceDeps) {
   };
 
   const unfollow = tech.space.events.on("committed", (batch) => {
-    for (const { dataset, recordId } of batch.touched)
+    for (const { dataset, recordId } of batch.touched) {
+      // What is under way looks with an older token, or for an older request.
+      if (dataset === ACL_SECRETS_DATASET) seeker.letGo(recordId as SpaceId);
       if (dataset === SPACES_RULES.name || dataset === ACL_SECRETS_DATASET) resume(recordId as SpaceId);
+    }
   });
 
   return {
@@ -251,11 +258,10 @@ export function createJoinService(deps: JoinServiceDeps) {
       const { spaceId } = token;
       if (statusOf(spaceId) === "active") await meetNews(spaceId, token);
       if (statusOf(spaceId) !== "active") {
+        const woken = callers.whenWoken(spaceId);
         await serially(spaceId, () => begin(spaceId, inviteToken, hint));
         const found = spaces.isHere(spaceId) ? advance(spaceId) : seeker.seek(spaceId);
-        const miss = new Promise<void>((resolve) => missed.set(spaceId, resolve));
-        await Promise.race([found, miss, Bun.sleep(ACL_LOG_WAIT_MS)]);
-        missed.delete(spaceId);
+        await Promise.race([found, woken, Bun.sleep(ACL_LOG_WAIT_MS)]);
         if (statusOf(spaceId) === "deleted") throw spent();
       }
       return spaceInfoOf(spaces.rowOf(spaceId));
@@ -279,7 +285,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     async answered(spaceId: SpaceId, from: Uint8Array, pendingId: Uint8Array, answer: RequestAnswer): Promise<void> {
       if (!isJoining(spaceId) || !requests.isBelieved(spaceId, from, pendingId)) return;
       if (answer === "refused") await serially(spaceId, async () => void (isJoining(spaceId) && (await end(spaceId))));
-      missed.get(spaceId)?.();
+      callers.wake(spaceId);
     },
 
     /** Goes on with what an earlier run began. */

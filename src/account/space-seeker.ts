@@ -23,50 +23,62 @@ interface SpaceSeekerDeps {
   readonly log: Log;
 }
 
+/** A space that is being looked for. */
+interface Search {
+  ended: Promise<void>;
+  /** Ends the rest before the next look. */
+  wake(): void;
+}
+
 /** Looks for spaces that this account is to be in and of which nothing is here yet (ACL-17). */
 export function createSpaceSeeker(deps: SpaceSeekerDeps) {
-  let closed = false;
-  const seeking = new Map<SpaceId, Promise<void>>();
-  /** For each space that is looked for: ends the rest before the next look. */
-  const rests = new Map<SpaceId, () => void>();
+  const searches = new Map<SpaceId, Search>();
 
-  const look = async (spaceId: SpaceId): Promise<void> => {
-    while (!closed && deps.isAwaited(spaceId)) {
+  const run = async (spaceId: SpaceId, search: Search): Promise<void> => {
+    const isCurrent = () => searches.get(spaceId) === search;
+    while (isCurrent() && deps.isAwaited(spaceId)) {
       const place = deps.placeOf(spaceId);
       if (!place) return; // comes with the account's own space, and is heard of
       const news = Promise.withResolvers<void>();
-      rests.set(spaceId, news.resolve);
+      search.wake = news.resolve;
       await deps.ask(spaceId);
       const records = await deps.findAclLog(place);
-      if (closed || !deps.isAwaited(spaceId)) break;
+      if (!isCurrent() || !deps.isAwaited(spaceId)) break;
       if (records && (await deps.begin(spaceId, records))) break;
       deps.missed(spaceId, place);
       await Promise.race([news.promise, Bun.sleep(SEEK_AGAIN_MS)]);
     }
-    if (!closed) await deps.ended(spaceId);
+    if (isCurrent()) await deps.ended(spaceId);
+  };
+
+  /** The look that is under way is let go of: what it finds does not count any more. */
+  const letGo = (spaceId: SpaceId): void => {
+    searches.get(spaceId)?.wake();
+    searches.delete(spaceId);
   };
 
   return {
     /** Asks everybody who is reached for the log, until it is here or nobody waits for it any more. Never rejects. */
     seek(spaceId: SpaceId): Promise<void> {
-      const known = seeking.get(spaceId);
-      if (known) return known;
-      const running = look(spaceId)
+      const known = searches.get(spaceId);
+      if (known) return known.ended;
+      const search: Search = { ended: Promise.resolve(), wake: () => undefined };
+      searches.set(spaceId, search);
+      search.ended = run(spaceId, search)
         .catch((error: unknown) => {
-          if (!closed) deps.log.warn("joining: looking for a space failed", { err: error, spaceId });
+          if (searches.get(spaceId) === search)
+            deps.log.warn("joining: looking for a space failed", { err: error, spaceId });
         })
         .finally(() => {
-          seeking.delete(spaceId);
-          rests.delete(spaceId);
+          if (searches.get(spaceId) === search) searches.delete(spaceId);
         });
-      seeking.set(spaceId, running);
-      return running;
+      return search.ended;
     },
     /** Something was heard of the space: it is worth another look now. */
-    heard: (spaceId: SpaceId): void => rests.get(spaceId)?.(),
+    heard: (spaceId: SpaceId): void => searches.get(spaceId)?.wake(),
+    letGo,
     close(): void {
-      closed = true;
-      for (const end of rests.values()) end();
+      for (const spaceId of [...searches.keys()]) letGo(spaceId);
     },
   };
 }

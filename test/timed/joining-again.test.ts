@@ -1,5 +1,5 @@
 /** Accounts that are removed and join again, over a network, with the interval that people have. */
-import { expect } from "bun:test";
+import { describe, expect } from "bun:test";
 import { describeWithNats, startNats } from "../support/network/nats.ts";
 import { pace } from "../support/pace.ts";
 import { rule } from "../support/rule.ts";
@@ -59,6 +59,54 @@ describeWithNats("joining again", () => {
       expect(slow.flat()).toEqual([]);
       const logged = pairs.flat().flatMap(warnings);
       expect(logged.filter((line) => /network:|sync:|join/.test(line))).toEqual([]);
+    },
+    LONG_MS,
+  );
+});
+
+describe("joining again on a LAN", () => {
+  rule(
+    "[ACL-17] after it was taken back, after it was declined, and by an open invite while a request waits: each is answered in 2 s",
+    async () => {
+      await using owner = await startDevice({ lan: true });
+      await using joiner = await startDevice({ lan: true });
+      const { client } = owner.server;
+      const slow: string[] = [];
+      const space = await createSpace(client, "Door");
+      const base = `/v1/spaces/${space.id}`;
+      const join = async (why: string, inviteToken: string): Promise<void> => {
+        const beganMs = performance.now();
+        await joiner.server.client.post("/v1/spaces/join", { inviteToken }, 202);
+        const tookMs = performance.now() - beganMs;
+        if (tookMs > SEEN_MS) slow.push(`${why} took ${Math.round(tookMs)} ms`);
+      };
+      const known = new Set<string>();
+      /** Until a request waits that has not been seen before. */
+      const untilRequest = () =>
+        until(
+          async () => {
+            const { requests } = await client.get<{ requests: Request[] }>(`${base}/members/requests`);
+            const [found] = requests.filter(({ requestRecordId }) => !known.has(requestRecordId));
+            if (found) known.add(found.requestRecordId);
+            return found !== undefined;
+          },
+          "the request",
+          45_000,
+        );
+
+      const inviteToken = await mintInvite(owner, space.id);
+      await join("the first", inviteToken);
+      await untilRequest();
+      await joiner.server.client.post(`${base}/acl/cancel-join`, {}, 204);
+      await join("again after it was taken back", inviteToken);
+      await untilRequest();
+      await client.post(`${base}/acl/decline`, { identity: joiner.accountId }, 204);
+      await untilStatus(joiner, space.id, "deleted");
+      await join("again after it was declined", inviteToken);
+      await untilRequest();
+      await join("by an open invite", await mintInvite(owner, space.id, { mode: "open", permission: "writer" }));
+      await untilStatus(joiner, space.id, "active");
+      expect(slow).toEqual([]);
     },
     LONG_MS,
   );
