@@ -14,8 +14,16 @@ import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { childrenOf } from "../support/server/child-processes.ts";
-import type { Client } from "../support/server/client.ts";
-import { createObject, createSpace, createType, named, uniqueName } from "../support/server/fixtures.ts";
+import { type Client, until } from "../support/server/client.ts";
+import {
+  createCollection,
+  createObject,
+  createSpace,
+  createType,
+  named,
+  setFields,
+  uniqueName,
+} from "../support/server/fixtures.ts";
 import { BINARY, type RunningServer, startServer } from "../support/server/server.ts";
 import { skipUnless, skipUnlessGiven } from "../support/skip.ts";
 
@@ -232,4 +240,18 @@ rule(
     }
   },
   30_000,
+);
+
+rule(
+  "[SEARCH-3] the process that indexes starts for much that was written at once, for little a while later, and nobody has to search",
+  async () => {
+    for (const count of [1, 200]) {
+      await using server = await startServer();
+      const { client } = server;
+      const items = await createCollection(client, (await createSpace(client)).id);
+      await items.modify(Array.from({ length: count }, (_, n) => setFields(`r${n}`, { n })));
+      expect(childrenOf(server.pid, "__index")).toEqual([]);
+      await until(async () => childrenOf(server.pid, "__index").length === 1, `the process, for ${count} records`);
+    }
+  },
 );

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
@@ -25,13 +25,14 @@ import {
 import { isScope, readSearchConfig } from "../../search/search-config.ts";
 import type { PackedVector } from "../../store/search/vector-table.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
+import { createDueSpaces } from "./due-spaces.ts";
 import { createEmbedLoop } from "./embed-loop.ts";
 import type { Embedder } from "./embedder.ts";
 import type { SearchableSpace } from "./port.ts";
 import { createSearchTurns } from "./search-turns.ts";
 
-/** Writes that follow each other closely are indexed together. */
-const DEBOUNCE_MS = 250;
+/** Indexes are looked at so long after a start of the server, when what people wait for is done. */
+const LOOK_AROUND_MS = 3_000;
 /** The process that indexes ends after so long without work: it takes memory of its own. */
 const CHILD_IDLE_MS = 30_000;
 /** A longer query is searched by words alone: people wait for it, and a single vector would have to stand for it. */
@@ -65,8 +66,8 @@ export interface SearchService extends Service {
   search(spaceId: SpaceId, body: SearchBody): Promise<SearchReply>;
   /** Goes over all of a space's index; one that is damaged is made anew. */
   check(spaceId: SpaceId): Promise<void>;
-  /** Something was committed in a space. */
-  committed(spaceId: SpaceId): void;
+  /** So many records of a space were changed. */
+  committed(spaceId: SpaceId, records: number): void;
   /** A space has left this device: so does its index. */
   ended(spaceId: SpaceId): void;
 }
@@ -79,20 +80,20 @@ interface Meaning {
 
 export function createSearchService(deps: SearchDeps): SearchService {
   const { enabled, log } = deps;
-  const timers = new Map<SpaceId, ReturnType<typeof setTimeout>>();
   const works = new Map<string, LongWork>();
   /** Up to where the log of a space was shortened. */
   const trimmed = new Map<string, number>();
   /** Spaces whose indexes are not known to be in step. */
   const busy = new Set<SpaceId>();
   let stopped = false;
+  const due = createDueSpaces((spaceId) => void follow(spaceId));
   const child = createChildClient<IndexRequest, IndexReport>({
     mode: INDEX_CHILD,
     log,
     idleMs: CHILD_IDLE_MS,
     onReport,
     onLost: () => {
-      for (const spaceId of busy) committed(spaceId);
+      for (const spaceId of busy) due.soon(spaceId);
     },
   });
   const turns = createSearchTurns({
@@ -171,24 +172,15 @@ export function createSearchService(deps: SearchDeps): SearchService {
     });
   };
 
-  const follow = (spaceId: SpaceId): Promise<void> =>
-    behind(spaceId, async () => {
+  function follow(spaceId: SpaceId): Promise<void> {
+    return behind(spaceId, async () => {
       const space = await deps.open(spaceId);
       if (stopped) return;
       busy.add(spaceId);
       if (enabled) child.send({ kind: "follow", files: filesOf(spaceId), config: readSearchConfig(space.types) });
       else await trim(spaceId, space.logHead());
     });
-
-  const committed = (spaceId: SpaceId): void => {
-    if (stopped || timers.has(spaceId)) return;
-    const timer = setTimeout(() => {
-      timers.delete(spaceId);
-      void follow(spaceId);
-    }, DEBOUNCE_MS);
-    timer.unref();
-    timers.set(spaceId, timer);
-  };
+  }
 
   /** Asks what may be asked more than once: a search that is ended takes the process away from others (SEARCH-7). */
   const askAgain = async <T>(request: IndexRequest): Promise<T> => {
@@ -209,6 +201,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
     }
   };
 
+  let lookTimer: ReturnType<typeof setTimeout> | undefined;
   let looking: Promise<void> | undefined;
   /** After a start: whether each index is in step with its space. */
   const lookAround = async (ids: readonly SpaceId[]): Promise<void> => {
@@ -250,13 +243,17 @@ export function createSearchService(deps: SearchDeps): SearchService {
       unsupported ??= deps.whyNoVectors();
       await embedder?.start();
       // With many spaces this takes long: nothing else waits for it.
-      looking = lookAround(deps.activeIds()).catch((error: unknown) => {
-        if (!stopped) log.error("looking for indexes failed", { err: error });
-      });
+      lookTimer = setTimeout(() => {
+        looking = lookAround(deps.activeIds()).catch((error: unknown) => {
+          if (!stopped) log.error("looking for indexes failed", { err: error });
+        });
+      }, LOOK_AROUND_MS);
+      lookTimer.unref();
     },
     async stop() {
       stopped = true;
-      for (const timer of timers.values()) clearTimeout(timer);
+      clearTimeout(lookTimer);
+      due.close();
       for (const work of works.values()) work.end();
       const embedded = embedding?.close();
       await embedder?.stop();
@@ -269,13 +266,14 @@ export function createSearchService(deps: SearchDeps): SearchService {
       const isMadeAnew = await askAgain<boolean>({ kind: "check", files: filesOf(spaceId) });
       if (isMadeAnew) await follow(spaceId);
     },
-    committed,
+    committed: (spaceId, records) => due.committed(spaceId, records, child.pid !== undefined),
     ended(spaceId) {
-      clearTimeout(timers.get(spaceId));
-      timers.delete(spaceId);
+      due.forget(spaceId);
       trimmed.delete(spaceId);
       embedding?.forget(spaceId);
-      if (enabled && !stopped) void behind(spaceId, () => askAgain({ kind: "drop", files: filesOf(spaceId) }));
+      const files = filesOf(spaceId);
+      if (!enabled || stopped || (child.pid === undefined && !existsSync(files.index))) return;
+      void behind(spaceId, () => askAgain({ kind: "drop", files }));
     },
     async search(spaceId, body) {
       const mode = modeOf(body.mode);

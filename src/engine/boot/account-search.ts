@@ -43,8 +43,8 @@ export function openSearch(
     startLongWork: bus.startLongWork,
     log,
   });
-  events.on("committed", ({ id }) => {
-    if (id !== tech.space.id) search.committed(id);
+  events.on("committed", ({ id }, { touched }) => {
+    if (id !== tech.space.id) search.committed(id, touched.length);
   });
   events.on("ended", search.ended);
   return search;
