@@ -113,7 +113,7 @@ async function killWhileWriting(
       const wanted = rng.int(1, 25); // right after some acknowledgement
       const deadline = Date.now() + 5_000;
       while (writers.acknowledged() < wanted && Date.now() < deadline) await Bun.sleep(0);
-    } else await pace(rng.int(20, 250));
+    } else await pace(rng.int(20, 130));
     await server.kill();
     writers.stop();
     await writers.done;

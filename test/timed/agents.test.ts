@@ -62,7 +62,7 @@ async function firedBy({ device, agent }: Node, sinceMs: number): Promise<{ devi
 async function untilSteady(seer: Node, who: Node, what: string): Promise<void> {
   await until(
     async () => {
-      const fires = await firedBy(seer, Date.now() - 3_500);
+      const fires = await firedBy(seer, Date.now() - 2_500);
       return fires.length >= 2 && fires.every(({ device }) => device === who.peerId);
     },
     what,

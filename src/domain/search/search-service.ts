@@ -240,10 +240,10 @@ export function createSearchService(deps: SearchDeps): SearchService {
     name: "search",
     async start() {
       if (!enabled) return;
-      unsupported ??= deps.whyNoVectors();
       await embedder?.start();
       // With many spaces this takes long: nothing else waits for it.
       lookTimer = setTimeout(() => {
+        unsupported ??= deps.whyNoVectors();
         looking = lookAround(deps.activeIds()).catch((error: unknown) => {
           if (!stopped) log.error("looking for indexes failed", { err: error });
         });
