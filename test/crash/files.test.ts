@@ -63,7 +63,7 @@ describeWithNats("files and SIGKILL", () => {
         await using server = await open();
         expect({ round, faults: await faultsOf(server.client, world) }).toEqual({ round, faults: [] });
         const work = beBusy(server, world, rng);
-        await pace(rng.int(20, 250));
+        await pace(rng.int(20, 150));
         await server.kill();
         await work;
       }

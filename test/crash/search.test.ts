@@ -45,7 +45,7 @@ describe("the search index", () => {
       for (let round = 0; round < ROUNDS; round++) {
         const server = await startServer({ dataDir: root.path, bootstrapped: false });
         await search(server.client, world.space, { query: "storm" }); // the kill is to meet the process that indexes
-        const until = performance.now() + 100 + rng.next() * 500;
+        const until = performance.now() + 100 + rng.next() * 300;
         const writing = write(server.client, world, rng, until).catch(() => undefined);
         await pace(until - performance.now() - rng.next() * 80);
         await server.kill();
