@@ -7,6 +7,8 @@ export interface Listening<M extends EventMap<M>> {
 export interface Events<M extends EventMap<M>> extends Listening<M> {
   /** Calls the listeners in the order in which they were added; of those, none that was stopped meanwhile. */
   emit<K extends keyof M>(name: K, ...args: M[K]): void;
+  /** Whether anybody listens. */
+  isHeard(name: keyof M): boolean;
 }
 
 type EventMap<M> = Record<keyof M, readonly unknown[]>;
@@ -23,5 +25,6 @@ export function createEvents<M extends EventMap<M>>(): Events<M> {
     emit(name, ...args) {
       for (const listener of listenersByName[name] ?? []) listener(...args);
     },
+    isHeard: (name) => (listenersByName[name]?.size ?? 0) > 0,
   };
 }

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
+import { createEvents } from "../base/events.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { createPeriodicWork } from "../base/periodic-work.ts";
@@ -69,7 +70,7 @@ const LIMIT_AFTER_MS = 1_000;
 export async function createAccountFiles(deps: AccountFilesDeps): Promise<AccountFiles> {
   const { log } = deps;
   const ownBySpace = new Map<SpaceId, FileContents>();
-  const workListeners = new Set<(spaceId: SpaceId) => void>();
+  const events = createEvents<{ work: [spaceId: SpaceId]; grown: [] }>();
   const lies = createRateLimitedLog(log);
   const failed = (error: unknown): void => log.error("work on files failed", { err: error });
   const blobs = await openBlobStore(join(deps.accountDir, "files"), deps.clock);
@@ -81,10 +82,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     }),
   );
   /** They hear that there are more bytes here than before. */
-  const growthListeners = new Set<() => void>();
-  const grown = (): void => {
-    for (const listener of growthListeners) listener();
-  };
+  const grown = (): void => events.emit("grown");
   const use = async <R>(spaceId: SpaceId, run: (own: FileContents) => Promise<R>): Promise<R | undefined> =>
     deps.isActive(spaceId) ? deps.use(spaceId, () => run(ownBySpace.get(spaceId)!)) : undefined;
   const contents = createContentStore({
@@ -109,11 +107,8 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
     log,
   });
   const limit = createLimitKeeper(cache, failed);
-  growthListeners.add(limit.keepSoon);
-  const onWork = (listener: (spaceId: SpaceId) => void): (() => void) => {
-    workListeners.add(listener);
-    return () => void workListeners.delete(listener);
-  };
+  events.on("grown", limit.keepSoon);
+  const onWork = (listener: (spaceId: SpaceId) => void): (() => void) => events.on("work", listener);
   const showWork =
     (kind: string, title: string) =>
     ({ root, size }: Pick<FileContent, "root" | "size">): LongWork => {
@@ -188,7 +183,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
         tables: space.store,
         contents,
         onWork: () => {
-          for (const listener of workListeners) listener(space.id);
+          events.emit("work", space.id);
           grown();
         },
         onBackgroundError: failed,

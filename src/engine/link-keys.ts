@@ -1,6 +1,7 @@
 import { inviteLinkKeyOf, linkKeyOf, pairLinkKeyOf } from "../acl/record/space-keys.ts";
 import type { MemberState } from "../acl/reducer/state.ts";
 import { equalBytes } from "../base/bytes.ts";
+import { createEvents } from "../base/events.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Account } from "../crypto/account.ts";
 import type { SpacePlace } from "../space/port/places.ts";
@@ -32,10 +33,8 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
   const keysBySpace = new Map<SpaceId, Uint8Array[]>();
   /** Keys shown while this account looks for a space that is not held here. */
   const shown = new Set<LinkKey>();
-  const listeners = new Set<(atOnce: boolean) => void>();
-  const notify = (atOnce = false): void => {
-    for (const listener of listeners) listener(atOnce);
-  };
+  const events = createEvents<{ changed: [atOnce: boolean] }>();
+  const notify = (atOnce = false): void => events.emit("changed", atOnce);
 
   /** Keys that a space no longer has. A peer that is known by these keys alone is sent the reason before its link ends. */
   const fading = new Set<LinkKey>();
@@ -61,10 +60,7 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
       ...shown,
     ],
     /** `atOnce`: a peer is waiting to be recognised by the key. Returns how to stop. */
-    onChange(listener: (atOnce: boolean) => void): () => void {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    onChange: (listener: (atOnce: boolean) => void): (() => void) => events.on("changed", listener),
     /** Must be called when a space was opened, or when its keys or members changed. */
     spaceChanged(space: Space): void {
       const keys = linkKeysOf(space, account);

@@ -1,4 +1,5 @@
 import { equalBytes } from "../base/bytes.ts";
+import { createEvents } from "../base/events.ts";
 import { sha256 } from "../crypto/hash.ts";
 import type { Content } from "./content.ts";
 import { type ChunkPosition, SEALED_CHUNK_BYTES_MAX } from "./content-seal.ts";
@@ -54,7 +55,7 @@ const TURN_MS = 10;
 
 export function createChunkSources(onLie: (source: string, content: Content) => void): ChunkSources {
   const standings = new Map<ChunkSource, Standing>();
-  const listeners = new Set<() => void>();
+  const events = createEvents<{ changed: [] }>();
 
   const usable = (content: Content, asked: ReadonlySet<Standing>): Standing[] => {
     const now = performance.now();
@@ -122,17 +123,14 @@ export function createChunkSources(onLie: (source: string, content: Content) => 
     add(source) {
       const standing = { source, inFlight: 0, answerMs: FIRST_GUESS_MS, restUntilMs: 0, faults: 0 };
       standings.set(source, standing);
-      for (const listener of listeners) listener();
+      events.emit("changed");
       return () => void standings.delete(source);
     },
     changed() {
       for (const standing of standings.values()) standing.restUntilMs = 0;
-      for (const listener of listeners) listener();
+      events.emit("changed");
     },
-    onChange(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    onChange: (listener) => events.on("changed", listener),
     anyFor: (content) => [...standings.keys()].some((source) => source.mayHave(content)),
     fetch,
   };

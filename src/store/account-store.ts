@@ -1,3 +1,4 @@
+import { createEvents } from "../base/events.ts";
 import { ACCOUNT_SCHEMA, KEPT_IN_ACCOUNT } from "./account-schema.ts";
 import { namingFile, openDatabase } from "./database.ts";
 import { emptyAccount } from "./empty-databases.ts";
@@ -134,7 +135,7 @@ export function openAccountStore(path: string, { onFault, onRepair, pending: { k
   );
   const countClaims = db.query<{ n: number }, []>("SELECT count(*) AS n FROM space_claims");
   const dropClaim = db.query<null, [string, string]>("DELETE FROM space_claims WHERE space_id = ? AND adder = ?");
-  const pendingListeners = new Set<(spaceId: string) => void>();
+  const events = createEvents<{ pending: [spaceId: string] }>();
   const findShown = (): Set<string> =>
     new Set([0, 1].flatMap((known) => shownOf.all(known, shown / 2).map(({ spaceId }) => spaceId)));
   let shownIds = findShown();
@@ -143,8 +144,7 @@ export function openAccountStore(path: string, { onFault, onRepair, pending: { k
     const before = shownIds;
     shownIds = findShown();
     for (const spaceId of new Set([changed, ...before, ...shownIds]))
-      if (spaceId === changed || before.has(spaceId) !== shownIds.has(spaceId))
-        for (const listener of pendingListeners) listener(spaceId);
+      if (spaceId === changed || before.has(spaceId) !== shownIds.has(spaceId)) events.emit("pending", spaceId);
   };
   return {
     /** Row of a space that waits for an answer on this device, as JSON text, whether it is shown or not. */
@@ -164,17 +164,14 @@ export function openAccountStore(path: string, { onFault, onRepair, pending: { k
     },
     async setPendingSpace(spaceId: string, row: string): Promise<void> {
       await write(() => setPending.run(row, spaceId));
-      for (const listener of pendingListeners) listener(spaceId);
+      events.emit("pending", spaceId);
     },
     async dropPendingSpace(spaceId: string): Promise<void> {
       const { changes } = await write(() => dropPending.run(spaceId));
       if (changes > 0) showAnew(spaceId);
     },
     /** Called with every space whose row is shown, changed or not shown any more. Answers how to stop. */
-    onPending(listener: (spaceId: string) => void): () => void {
-      pendingListeners.add(listener);
-      return () => void pendingListeners.delete(listener);
-    },
+    onPending: (listener: (spaceId: string) => void): (() => void) => events.on("pending", listener),
     /** Oldest first. */
     spaceClaims: (): SpaceClaim[] => claims.all(),
     spaceClaimsOf: (spaceId: string): SpaceClaim[] => claimsOf.all(spaceId),

@@ -1,4 +1,5 @@
 import type { Clock } from "../../base/clock.ts";
+import { createEvents } from "../../base/events.ts";
 import { createRateLimit } from "../../base/rate-limit.ts";
 import { SvcError } from "../../protocol/errors.ts";
 import { encodeFrame } from "../../protocol/sse-frames.ts";
@@ -32,7 +33,7 @@ export interface EventDelivery {
 
 export function createEventDelivery({ accountId, clock }: { accountId: string; clock: Clock }): EventDelivery {
   const streams = new Set<{ filter: EventFilter; receive: EventReceiver }>();
-  const observers = new Set<(event: BusEvent) => void>();
+  const events = createEvents<{ delivered: [event: BusEvent] }>();
   const incomingByDevice = createRateLimit(clock, EVENT_RATE);
   const incomingByAccount = createRateLimit(clock, {
     perSecond: DEVICES * EVENT_RATE.perSecond,
@@ -41,7 +42,7 @@ export function createEventDelivery({ accountId, clock }: { accountId: string; c
   const dropped: Record<DropReason, number> = { malformed: 0, not_owned: 0, too_fast: 0 };
 
   const deliver = (event: BusEvent): number => {
-    for (const observe of observers) observe(event);
+    events.emit("delivered", event);
     let frame: Uint8Array | undefined;
     let reached = 0;
     for (const stream of streams) {
@@ -54,10 +55,7 @@ export function createEventDelivery({ accountId, clock }: { accountId: string; c
 
   return {
     deliver,
-    observe(observer) {
-      observers.add(observer);
-      return () => void observers.delete(observer);
-    },
+    observe: (observer) => events.on("delivered", observer),
     open(filter, receive) {
       const stream = { filter, receive };
       streams.add(stream);

@@ -1,3 +1,4 @@
+import { createEvents } from "../../base/events.ts";
 import { FILE_DURABLE, type FileStateNo } from "../../protocol/file-state.ts";
 import type { FileRef, FileTable } from "../../store/file-table.ts";
 import { type FileState, stateName } from "./file-row.ts";
@@ -14,7 +15,7 @@ export interface FileStatus {
 
 /** Where the backup of files stands on this device, and who is notified when it moves. */
 export function createFileStatuses(table: FileTable, isCached: (ref: FileRef) => boolean) {
-  const listeners = new Set<(status: FileStatus) => void>();
+  const events = createEvents<{ changed: [status: FileStatus] }>();
   const of = (ref: FileRef): FileStatus => {
     const content = ref.root === null ? undefined : table.content(ref.root);
     const isPending = ref.state !== FILE_DURABLE && content !== undefined;
@@ -31,16 +32,13 @@ export function createFileStatuses(table: FileTable, isCached: (ref: FileRef) =>
     of,
     nameOf: (state: FileStateNo): FileState => stateName(state),
     /** Told of transitions on this device from now on. Answers how to stop. */
-    subscribe(listener: (status: FileStatus) => void): () => void {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
-    watched: (): boolean => listeners.size > 0,
+    subscribe: (listener: (status: FileStatus) => void): (() => void) => events.on("changed", listener),
+    watched: (): boolean => events.isHeard("changed"),
     changed(fileIds: readonly string[]): void {
-      if (listeners.size === 0) return;
+      if (!events.isHeard("changed")) return;
       for (const fileId of fileIds) {
         const ref = table.ref(fileId);
-        if (ref) for (const listener of listeners) listener(of(ref));
+        if (ref) events.emit("changed", of(ref));
       }
     },
   };

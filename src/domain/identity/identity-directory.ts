@@ -1,4 +1,5 @@
 import type { Profile } from "../../account/tech-space.ts";
+import { createEvents } from "../../base/events.ts";
 import type { AccountId, SpaceId } from "../../base/ids.ts";
 import { svcError } from "../../protocol/errors.ts";
 import type { IdentitiesFrame, IdentityInfo } from "../../protocol/identity.ts";
@@ -19,7 +20,7 @@ interface DirectoryDeps {
 export type IdentityDirectory = ReturnType<typeof createIdentityDirectory>;
 
 export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
-  const listeners = new Set<(frame: IdentitiesFrame) => void>();
+  const events = createEvents<{ changed: [frame: IdentitiesFrame] }>();
 
   const infoOf = (identity: string): IdentityInfo | undefined => {
     const spaceIds = identity === accountId ? [] : store.spacesOf(identity);
@@ -42,7 +43,7 @@ export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
       ...(frame.updated.length > 0 ? { updated: frame.updated } : {}),
       ...(frame.removed.length > 0 ? { removed: frame.removed } : {}),
     };
-    if (Object.keys(news).length > 0) for (const listener of listeners) listener(news);
+    if (Object.keys(news).length > 0) events.emit("changed", news);
   };
 
   const remember = (identities: Iterable<string>) =>
@@ -93,9 +94,6 @@ export function createIdentityDirectory({ store, accountId }: DirectoryDeps) {
         () => store.putProfile(identity, text),
       );
     },
-    subscribe(listener: (frame: IdentitiesFrame) => void): () => void {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    subscribe: (listener: (frame: IdentitiesFrame) => void): (() => void) => events.on("changed", listener),
   };
 }

@@ -22,6 +22,7 @@ import { transportSecretOf } from "../../acl/record/space-keys.ts";
 import { invitesOf } from "../../acl/reducer/roster.ts";
 import { pendingRequestOf } from "../../acl/reducer/state.ts";
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
+import { createEvents } from "../../base/events.ts";
 import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";
 import { accountIdOf, parseAccountId } from "../../crypto/account-id.ts";
@@ -66,7 +67,7 @@ export type MemberService = ReturnType<typeof createMemberService>;
 
 export function createMemberService(deps: MemberServiceDeps) {
   const { space, secrets, account } = deps;
-  const listeners = new Set<(frame: MemberFrame) => void>();
+  const events = createEvents<{ changed: [frame: MemberFrame] }>();
   const act = async (build: AclBuild): Promise<void> => void (await deps.changeAcl(build));
 
   let shown = membersOf(space);
@@ -74,7 +75,7 @@ export function createMemberService(deps: MemberServiceDeps) {
     const now = membersOf(space);
     const frames = memberFrames(shown, now);
     shown = now;
-    for (const frame of frames) for (const listener of [...listeners]) listener(frame);
+    for (const frame of frames) events.emit("changed", frame);
   };
   const stopRights = space.events.on("aclChanged", notify);
   const stopProfiles = space.events.on("committed", (batch) => {
@@ -142,11 +143,8 @@ export function createMemberService(deps: MemberServiceDeps) {
       return member ? viewOf(member) : { identity: account.id, permission: "none", status: "unknown" };
     },
     /** Calls the listener with every change of the roster. Returns a function that stops this. */
-    subscribe(listener: (frame: MemberFrame) => void): () => void {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
-    watched: (): boolean => listeners.size > 0,
+    subscribe: (listener: (frame: MemberFrame) => void): (() => void) => events.on("changed", listener),
+    watched: (): boolean => events.isHeard("changed"),
     /** After the account's profile changed: notifies the members of a shared space. */
     async profileChanged(): Promise<void> {
       if (space.acl.state.members.size > 1) await introduce();
@@ -232,7 +230,6 @@ export function createMemberService(deps: MemberServiceDeps) {
     close(): void {
       stopRights();
       stopProfiles();
-      listeners.clear();
     },
   };
 }

@@ -1,3 +1,4 @@
+import { createEvents } from "../../base/events.ts";
 import type { RunStore, TriggerStore } from "../../domain/trigger/port.ts";
 import { millisOf, RUNNING } from "../../domain/trigger/trigger-runs.ts";
 import type { JsonObject } from "../../protocol/json.ts";
@@ -40,13 +41,13 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
   const triggers = new Map<string, JsonObject>();
   const runs = new Map<string, JsonObject>();
   const runsByTrigger = new Map<string, Map<string, JsonObject>>();
-  const listeners = new Set<(triggerId: string) => void>();
+  const events = createEvents<{ changed: [triggerId: string] }>();
 
   const take = (dataset: string, id: string, doc: JsonObject | undefined): void => {
     if (dataset === TRIGGERS_DATASET) {
       if (doc) triggers.set(id, doc);
       else triggers.delete(id);
-      for (const listener of listeners) listener(id);
+      events.emit("changed", id);
       return;
     }
     const triggerId = (doc ?? runs.get(id))?.["triggerId"];
@@ -122,10 +123,7 @@ export async function openAgentRecords(deps: AgentRecordsDeps): Promise<AgentRec
       });
     },
     create: (triggerId, fields) => write(TRIGGERS_DATASET, triggerId, fields, [], true),
-    onChanged(listener) {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    onChanged: (listener) => events.on("changed", listener),
     close: unfollow,
   };
 }

@@ -1,5 +1,6 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
+import { createEvents } from "../../base/events.ts";
 import type { AccountId } from "../../base/ids.ts";
 import type { Account } from "../../crypto/account.ts";
 import { parseAccountId } from "../../crypto/account-id.ts";
@@ -26,10 +27,8 @@ export type Outbox = ReturnType<typeof createOutbox>;
 export function createOutbox({ account, box, clock, hasNetwork }: OutboxDeps) {
   /** Ids of waiting messages that a device of the receiver has taken: they still wait for the network. */
   const handed = new Set<string>();
-  const listeners = new Set<(change: OutboxChange) => void>();
-  const changed = (change: OutboxChange): void => {
-    for (const listener of listeners) listener(change);
-  };
+  const events = createEvents<{ changed: [change: OutboxChange] }>();
+  const changed = (change: OutboxChange): void => events.emit("changed", change);
 
   const drop = async (id: Uint8Array): Promise<void> => {
     await box.drop(id);
@@ -51,10 +50,7 @@ export function createOutbox({ account, box, clock, hasNetwork }: OutboxDeps) {
     },
 
     /** Calls back when there is another message to be handed over, or one less. Returns how to stop. */
-    onChange(listener: (change: OutboxChange) => void): () => void {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    onChange: (listener: (change: OutboxChange) => void): (() => void) => events.on("changed", listener),
 
     /** All messages that wait for the network. */
     waiting: (): OutgoingMessage[] => box.outgoing(),

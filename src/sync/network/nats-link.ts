@@ -7,6 +7,7 @@ import {
 } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
 import type { Clock } from "../../base/clock.ts";
+import { createEvents } from "../../base/events.ts";
 import type { Log } from "../../base/log.ts";
 import { refusedAs, type SvcError, svcError } from "../../protocol/errors.ts";
 import { refusal } from "../../protocol/refusals.ts";
@@ -87,8 +88,7 @@ const VERSION_BATCH = [2, 11, 0] as const;
 export function createNatsLink(deps: NatsLinkDeps): NatsLink {
   const { clock, log } = deps;
   const closing = new AbortController();
-  const stateListeners = new Set<(state: LinkState) => void>();
-  const epochListeners = new Set<(epoch: NatsEpoch) => void>();
+  const events = createEvents<{ state: [state: LinkState]; epoch: [epoch: NatsEpoch] }>();
   let state: LinkState = { phase: "connecting", sinceMs: clock.nowMs() };
   let current: NatsEpoch | undefined;
   let epochs = 0;
@@ -99,7 +99,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
   const setState = (phase: LinkPhase, rest: Omit<LinkState, "phase" | "sinceMs"> = {}) => {
     const same = state.phase === phase && state.reason === rest.reason;
     state = { phase, ...rest, sinceMs: same ? state.sinceMs : clock.nowMs() };
-    if (!same) for (const listener of stateListeners) listener(state);
+    if (!same) events.emit("state", state);
   };
 
   const openEpoch = async (): Promise<{ epoch: NatsEpoch; lost: Promise<unknown> }> => {
@@ -172,7 +172,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
         });
         loggedReason = undefined;
         log.info("network: connected", { serverVersion: epoch.nc.info?.version });
-        for (const listener of epochListeners) listener(epoch);
+        events.emit("epoch", epoch);
         const stop = () => void epoch.nc.close();
         closing.signal.addEventListener("abort", stop, { once: true });
         const reason = await lost;
@@ -205,27 +205,26 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
     epoch: () => current,
     state: () => state,
     onState: (listener) => {
-      stateListeners.add(listener);
+      const stop = events.on("state", listener);
       listener(state);
-      return () => void stateListeners.delete(listener);
+      return stop;
     },
     onEpoch: (listener) => {
-      epochListeners.add(listener);
+      const stop = events.on("epoch", listener);
       if (current) listener(current);
-      return () => void epochListeners.delete(listener);
+      return stop;
     },
     online: (signal) => {
       if (current) return Promise.resolve(current);
       return new Promise<NatsEpoch>((resolve, reject) => {
         const finish = (end: () => void) => {
-          epochListeners.delete(onEpoch);
+          stop();
           signal?.removeEventListener("abort", onAbort);
           closing.signal.removeEventListener("abort", onAbort);
           end();
         };
-        const onEpoch = (epoch: NatsEpoch) => finish(() => resolve(epoch));
+        const stop = events.on("epoch", (epoch) => finish(() => resolve(epoch)));
         const onAbort = () => finish(() => reject(svcError("network.unavailable")));
-        epochListeners.add(onEpoch);
         signal?.addEventListener("abort", onAbort);
         closing.signal.addEventListener("abort", onAbort);
         if (signal?.aborted || closing.signal.aborted) onAbort();
