@@ -5,7 +5,7 @@ import { rule, useServer } from "../support/rule.ts";
 import { until } from "../support/server/client.ts";
 import { createObject, createSpace } from "../support/server/fixtures.ts";
 
-const SPACES = 90;
+const SPACES = 66;
 /** Spaces kept open, and the account's own. */
 const OPEN_AT_MOST = 48 + 1;
 
