@@ -52,8 +52,8 @@ export interface Engine extends EngineLifecycle {
   /** Live windows over the tech space's collections. */
   readonly techLive: LiveQueries;
   /** The same over the rows of spaces, including those that only this device shows. */
-  readonly spacesQueries: RecordQueries;
-  readonly spacesLive: LiveQueries;
+  /** The spaces' rows to be queried and watched; opened when somebody first asks for them. */
+  spacesListing(): { readonly queries: RecordQueries; readonly live: LiveQueries };
   /** Changes this account's profile; the members of its spaces are notified in the background. */
   readonly changeProfile: ProfileNews["change"];
   /** An active space with its services; fails with the space resolution errors (API-11). */

@@ -190,16 +190,23 @@ function openListings({ parts, stores, opened, clock, log }: OpenServicesDeps) {
   const { engine, events, store } = tech.space;
   const { readers } = stores;
   const { declaredKind } = techSchema;
-  const listing = parts.adopt(createSpacesListing({ tech, store: stores.account, clock }), closePart);
-  const spacesLive = parts.adopt(createLiveQueries({ ...listing, log, declaredKind }), closePart);
+  const openSpacesListing = () => {
+    const rows = createSpacesListing({ tech, store: stores.account, clock });
+    const queries = createRecordQueries({ ...rows, schema: techSchema, log });
+    return { rows, queries, live: createLiveQueries({ ...rows, log, declaredKind }) };
+  };
+  let listed: ReturnType<typeof openSpacesListing> | undefined;
+  parts.defer(() => {
+    listed?.live.close();
+    listed?.rows.close();
+  });
   const techLive = parts.adopt(
     createLiveQueries({ engine, events, tables: store, readers, log, declaredKind }),
     closePart,
   );
   return {
     techLive,
-    spacesLive,
-    spacesQueries: createRecordQueries({ ...listing, schema: techSchema, log }),
+    spacesListing: () => (listed ??= openSpacesListing()),
     techQueries: createRecordQueries({ engine, tables: store, schema: techSchema, readers, log }),
   };
 }

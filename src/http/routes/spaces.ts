@@ -86,7 +86,7 @@ export const spaceRoutes: Route[] = [
     handler: async ({ engine, body, signal }) => {
       refuseTarget(body, ["objectId"]);
       const dataset = spacesCollection(body.dataset);
-      const queries = dataset === "spaces" ? engine.spacesQueries : engine.techQueries;
+      const queries = dataset === "spaces" ? engine.spacesListing().queries : engine.techQueries;
       const source = queries.sourceOf(engine.tech.index.idText, dataset);
       return queryReply(await queries.query(source, body, { signal }));
     },

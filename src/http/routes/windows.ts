@@ -57,9 +57,9 @@ export const windowRoutes: Route[] = [
     errors: [...FILTER_ERRORS],
     handler: async (ctx) => {
       refuseTarget(ctx.body, ["objectId"]);
-      const { techLive, spacesLive, tech } = ctx.engine;
+      const { techLive, spacesListing, tech } = ctx.engine;
       const collection = { objectId: tech.index.idText, dataset: spacesCollection(ctx.body.dataset) };
-      const live = collection.dataset === "spaces" ? spacesLive : techLive;
+      const live = collection.dataset === "spaces" ? spacesListing().live : techLive;
       return openStream(
         ctx,
         liveSource((sink) => live.subscribe(collection, ctx.body, sink)),
