@@ -9,6 +9,7 @@ import { createSemaphore } from "../base/semaphore.ts";
 import type { Service } from "../base/service.ts";
 import type { Account } from "../crypto/account.ts";
 import { parseAccountId } from "../crypto/account-id.ts";
+import { sharedSecret } from "../crypto/box.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import type { SpacePlace } from "../space/port/places.ts";
 import type { AccountStore, SpaceClaim } from "../store/account-store.ts";
@@ -92,7 +93,7 @@ export function createSpaceClaims(deps: SpaceClaimsDeps): SpaceClaims {
     const spaceId = claim.spaceId as SpaceId;
     const adder = parseAccountId(claim.adder);
     if (!adder) return false;
-    const linkKey = pairLinkKeyOf(spaceId, account, adder);
+    const linkKey = pairLinkKeyOf(spaceId, sharedSecret(account.seed, adder));
     const records = await deps.findAclLog({
       spaceId,
       transportSecret: claim.transport,

@@ -65,6 +65,8 @@ export function createTechSpace(space: Space, index: ObjectEntry) {
         tx.rollBackWith(undefined);
       }),
     record: (rules: DatasetRules, id: string): JsonObject | undefined => engine.record(index, rules.name, id),
+    /** The same as its JSON text, which is the same as long as the record is. */
+    recordText: (rules: DatasetRules, id: string): string | undefined => engine.recordText(index, rules.name, id),
     spaceRow: (spaceId: SpaceId): JsonObject | undefined => engine.record(index, SPACES_RULES.name, spaceId),
     /** Absent fields keep their values; empty texts clear. */
     setProfile: async (profile: Profile): Promise<void> => {

@@ -267,6 +267,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     derivedId: (type: string, derivation: string): ObjectId =>
       cidFromDigest(encodeDerivedRoot({ space: digestOfCid(spaceId)!, type, derivation }).id) as ObjectId,
     record: records.record,
+    recordText: records.recordText,
     records: records.records,
     recordTexts: records.recordTexts,
     recordsWithLocal: records.recordsWithLocal,

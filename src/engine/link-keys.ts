@@ -3,7 +3,9 @@ import type { MemberState } from "../acl/reducer/state.ts";
 import { equalBytes } from "../base/bytes.ts";
 import { createEvents } from "../base/events.ts";
 import type { SpaceId } from "../base/ids.ts";
+import { createWeightedCache } from "../base/weighted-cache.ts";
 import type { Account } from "../crypto/account.ts";
+import { sharedSecret } from "../crypto/box.ts";
 import type { SpacePlace } from "../space/port/places.ts";
 import type { Space } from "../space/space.ts";
 
@@ -20,6 +22,8 @@ export type LinkKeys = ReturnType<typeof createLinkKeys>;
 
 /** How many members are recognised one by one, former members last. Beyond that number only the present read key is used. */
 const PAIRS = 64;
+/** How many accounts' shared secrets are kept: they take long to compute, and are asked for at each change of a space. */
+const SECRETS_KEPT = 4096;
 /** How many revoked guest keys are still recognised, so that guests who read by them learn of it. */
 const GUEST_KEYS = 8;
 /**
@@ -31,6 +35,12 @@ const FADE_MS = 20_000;
 /** `placeOf` returns what the token says by which this account joins, or joined, a space. */
 export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => SpacePlace | undefined) {
   const keysBySpace = new Map<SpaceId, Uint8Array[]>();
+  const secrets = createWeightedCache<Uint8Array>(SECRETS_KEPT);
+  const secretWith = (other: Uint8Array): Uint8Array => {
+    const secret = secrets.get(other.toHex()) ?? sharedSecret(account.seed, other);
+    secrets.keep(other.toHex(), secret, 1);
+    return secret;
+  };
   /** Keys shown while this account looks for a space that is not held here. */
   const shown = new Set<LinkKey>();
   const events = createEvents<{ changed: [atOnce: boolean] }>();
@@ -63,7 +73,7 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
     onChange: (listener: (atOnce: boolean) => void): (() => void) => events.on("changed", listener),
     /** Must be called when a space was opened, or when its keys or members changed. */
     spaceChanged(space: Space): void {
-      const keys = linkKeysOf(space, account);
+      const keys = linkKeysOf(space, account, secretWith);
       const known = keysBySpace.get(space.id) ?? [];
       if (known.length === keys.length && keys.every((key, index) => equalBytes(key, known[index]!))) return;
       keysBySpace.set(space.id, keys);
@@ -96,13 +106,13 @@ export function createLinkKeys(account: Account, placeOf: (spaceId: SpaceId) => 
  * missed a change of keys; a member that missed its own removal is served the ACL log, which tells it so, but no content. A
  * holder of an invite or the guest key finds the space by that key.
  */
-function linkKeysOf(space: Space, account: Account): Uint8Array[] {
+function linkKeysOf(space: Space, account: Account, secretWith: (other: Uint8Array) => Uint8Array): Uint8Array[] {
   const { state } = space.acl;
   const current = space.keys.current();
   const keys = current ? [linkKeyOf(space.id, current.key)] : [];
   const others = [...state.members.values()].filter((member) => !equalBytes(member.account, account.signer.publicKey));
   const known = [...others.filter(({ status }) => status === "active"), ...latestFirst(others.filter(isFormer))];
-  for (const { account: other } of known.slice(0, PAIRS)) keys.push(pairLinkKeyOf(space.id, account, other));
+  for (const { account: other } of known.slice(0, PAIRS)) keys.push(pairLinkKeyOf(space.id, secretWith(other)));
   for (const { key, permission } of state.invites.values())
     if (permission !== "none") keys.push(inviteLinkKeyOf(space.id, key));
   if (state.guest) keys.push(inviteLinkKeyOf(space.id, state.guest.key));

@@ -44,10 +44,11 @@ export function inviteLinkKeyOf(spaceId: SpaceId, inviteKey: Uint8Array): Uint8A
 }
 
 /**
- * The key by which two accounts of a space recognise each other, also when one missed a change of keys or was just added.
+ * The key by which two accounts of a space recognise each other, also when one missed a change of keys or was just added. It comes
+ * from the secret that they share.
  */
-export function pairLinkKeyOf(spaceId: SpaceId, account: Account, other: Uint8Array): Uint8Array {
-  return deriveKey(sharedSecret(account.seed, other), "link-pair", spaceId);
+export function pairLinkKeyOf(spaceId: SpaceId, secret: Uint8Array): Uint8Array {
+  return deriveKey(secret, "link-pair", spaceId);
 }
 
 /**

@@ -19,12 +19,19 @@ export function createRecordReader(store: Pick<SpaceStore, "rows" | "findDataset
     return collectionId === undefined ? [] : rows.docs(collectionId);
   };
 
+  const textOf = (object: ObjectEntry, dataset: string, id: string): string | undefined => {
+    const head = headOf(object, dataset, id);
+    return head?.state === ROW_LIVE ? (head.doc ?? undefined) : undefined;
+  };
+
   return {
     collectionIdOf,
     record(object: ObjectEntry, dataset: string, id: string): JsonObject | undefined {
-      const head = headOf(object, dataset, id);
-      return head && head.state === ROW_LIVE && head.doc !== null ? (JSON.parse(head.doc) as JsonObject) : undefined;
+      const text = textOf(object, dataset, id);
+      return text === undefined ? undefined : (JSON.parse(text) as JsonObject);
     },
+    /** The same as its stored JSON text. */
+    recordText: textOf,
     /** All live records of a small dataset, by id. */
     records(object: ObjectEntry, dataset: string): JsonObject[] {
       return parsed(textsOf(object, dataset));

@@ -1,4 +1,3 @@
-import { createHmac } from "node:crypto";
 import { concatBytes, utf8ToBytes } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import { randomBytes } from "../../base/random.ts";
@@ -146,11 +145,11 @@ function allKeys(keys: LinkKeys): TokenKey[] {
 export const tokenCount = (keys: LinkKeys): number => allKeys(keys).length;
 
 function tokenOf(key: Uint8Array, role: LinkRole, context: TokenContext): Uint8Array {
-  const hmac = createHmac("sha256", key)
+  const hmac = new Bun.CryptoHasher("sha256", key)
     .update(LABEL)
     .update(Uint8Array.of(role === "dialler" ? 1 : 2))
     .update(context.binding);
-  return new Uint8Array(hmac.digest()).subarray(0, TOKEN_BYTES);
+  return hmac.digest().subarray(0, TOKEN_BYTES);
 }
 
 function bucketOf(count: number): number {
