@@ -141,17 +141,17 @@ beforeEach(() => besieged.partAll());
 afterAll(() => besieged?.[Symbol.asyncDispose](), 30_000);
 
 rule(
-  "[CHANGE-6] 300 changes of 2,000 records by a reader, and by a removed member, are kept as they came and in no row",
+  "[CHANGE-6] 100 changes of 2,000 records by a reader, and by a removed member, are kept as they came and in no row",
   async () => {
     const { world, owner } = besieged;
     const forgers = [await forgerOf(reader), await forgerOf(removed)];
     const made = forgers.map((forge) =>
-      Array.from({ length: 300 }, (_, i) => forge.paid(named(`unpaid${i}-`, 2_000, "n"))),
+      Array.from({ length: 100 }, (_, i) => forge.paid(named(`unpaid${i}-`, 2_000, "n"))),
     );
     world.act(owner, (context) => removeAccounts(context, [removed.id]));
     for (const changes of made) {
       const { diskMiB } = await send("a removed member or a guest", changes);
-      // A row for each of 600,000 records would take more than that.
+      // A row for each of 200,000 records would take more than that.
       expect(diskMiB * MIB).toBeLessThan(2 * sum(changes.map(({ bytes }) => bytes.length)));
     }
     expect(await items.find("unpaid0-0")).toBeUndefined();
@@ -227,12 +227,12 @@ rule(
     const shows = (path: string) => async () => (await items.find("mark"))?.[path] === 1;
     const large = ids.map((id) => forge.paid([set(id, "s", LARGE_TEXT)]));
     await send(MEMBER, large, async () => (await items.find("large19")) !== undefined);
-    for (let round = 1; round < 6; round++)
+    for (let round = 1; round < 4; round++)
       await send(MEMBER, [forge.paid(rewrite(`round${round}`))], shows(`round${round}`));
     await send(MEMBER, [last], shows("late"));
     await untilSynced(besieged.server, besieged.spaceId, WAIT_MS);
     for (const id of ids)
-      expect(Object.keys((await items.find(id))!)).toEqual(expect.arrayContaining(["late", "round1", "round5"]));
+      expect(Object.keys((await items.find(id))!)).toEqual(expect.arrayContaining(["late", "round1", "round3"]));
     await goesOnAlike();
   },
   LONG_MS,

@@ -22,7 +22,7 @@ import {
 } from "../../support/server/devices.ts";
 import { createObject, createSpace } from "../../support/server/fixtures.ts";
 
-const SPACES = Number(process.env["SPACES"] ?? 60);
+const SPACES = Number(process.env["SPACES"] ?? 40);
 const HANDS = 4;
 const WAIT_MS = 60_000 + SPACES * 600;
 /** What a server may hold for each space that it shares, and besides. */

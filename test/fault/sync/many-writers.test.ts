@@ -15,7 +15,7 @@ import { rule } from "../../support/rule.ts";
 import { until } from "../../support/server/client.ts";
 import { type Device, rowsOf, setName, statusOf, untilSynced } from "../../support/server/devices.ts";
 
-const WRITERS = Number(process.env["WRITERS"] ?? 6_000);
+const WRITERS = Number(process.env["WRITERS"] ?? 4_500);
 const CHANGES_A_FRAME = 400;
 const WRITERS_A_PUSH = 4_000;
 /** For what all of them take, on a machine that does other things too. */
