@@ -15,7 +15,7 @@ const HOSTILE: Readonly<Record<string, { body: string; status: string }>> = {
   allocates: { body: "const all = []; for (;;) all.push(new ArrayBuffer(1 << 18));", status: "memory_exhausted" },
   floods: { body: "for (;;) await svc.query({ limit: 1 });", status: "failed" },
 };
-const MEASURE_MS = 1_500;
+const MEASURE_MS = 1_000;
 /** The machine has other work too: what is shown is that it can be so, not that it always is. */
 const ATTEMPTS = 4;
 
@@ -24,11 +24,11 @@ rule(
   async () => {
     await using server = await startServer({ env: RUNTIME_ENV });
     const agent = await agentOf(server);
-    const limits = { fuelPerRun: 1_000_000_000, timeoutS: 60 };
+    const limits = { fuelPerRun: 300_000_000, timeoutS: 60 };
     for (const [id, { body }] of Object.entries(HOSTILE))
       await agent.putTrigger(id, { program: await agent.putProgram(id, body), limits, maxConsecutiveFailures: 99 });
     const path = `/v1/spaces/${agent.spaceId}`;
-    await measureReads(server.client, path, 1_000);
+    await measureReads(server.client, path, MEASURE_MS / 2);
 
     let within = false;
     for (let attempt = 0; attempt < ATTEMPTS && !within; attempt++) {

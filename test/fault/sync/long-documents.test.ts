@@ -31,20 +31,25 @@ describeWithNats("long documents on two devices", () => {
         await one.server.client.put(pathOf(id), { content: `# before\n\n${block}` }, 200);
         contents.set(id, `# before\n\n${foldLineEnds(block)}`);
       }
-      const shows = async (device: Device) => {
-        for (const [id, content] of contents) if ((await read(device, id)) !== content) return false;
-        return true;
+      /** One after the other, because a server works long on each reading. */
+      const untilShown = async (device: Device) => {
+        for (const [id, content] of contents)
+          await until(
+            async () => (await read(device, id)) === content,
+            `the documents at ${device.server.dataDir}`,
+            WAIT_MS,
+          );
       };
       await untilStatus(other, space.id, "active", WAIT_MS);
-      await until(() => shows(other), "the documents on the other device", WAIT_MS);
+      await untilShown(other);
 
       for (const [id, content] of contents) {
         const edits = [{ oldText: "# before", newText: "# edited\n\nmore" }];
         await other.server.client.patch(pathOf(id), { edits }, 200);
         contents.set(id, content.replace("# before", "# edited\n\nmore"));
       }
-      expect(await shows(other)).toBe(true);
-      await until(() => shows(one), "the edits on the first device", WAIT_MS);
+      for (const [id, content] of contents) expect((await read(other, id)) === content).toBe(true);
+      await untilShown(one);
     },
     240_000,
   );

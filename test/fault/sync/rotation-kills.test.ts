@@ -18,6 +18,8 @@ const WAIT_MS = 60_000;
 const MESSAGES_MAX = 90;
 /** Messages from one kill to the next; `KILL_STEP=1` for each of them. The schedules of test/property kill at any, too. */
 const STEP = Number(process.env["KILL_STEP"] ?? 4);
+/** The way to the present place takes more messages than a rotation. */
+const WALK_STEP = Number(process.env["KILL_STEP"] ?? 6);
 
 const rosterOf = async (device: Device, spaceId: string): Promise<string> =>
   JSON.stringify((await device.server.client.get<{ members: unknown }>(`/v1/spaces/${spaceId}/members`)).members);
@@ -129,7 +131,7 @@ describeWithNats("rotations on a network, killed", () => {
       await joinOpen(owner, walker, space.id);
       await untilSame([owner, walker], space.id, (rows) => rows.includes("begun"), WAIT_MS);
       let kills = 0;
-      for (let at = 1; at < MESSAGES_MAX; at += STEP) {
+      for (let at = 1; at < MESSAGES_MAX; at += WALK_STEP) {
         await forceSynced(walker, space.id);
         proxy.block(true);
         await setName(walker, space.id, object.id, `away ${at}`);
@@ -137,7 +139,7 @@ describeWithNats("rotations on a network, killed", () => {
         await rotate(owner, space.id, 2);
         await createObject(owner.server.client, space.id, named(`of the owner ${at}`));
         proxy.block(false);
-        const struck = proxy.arm({ at, isPassed: at % (2 * STEP) === 1, strike: () => spawned!.kill() }, others);
+        const struck = proxy.arm({ at, isPassed: at % (2 * WALK_STEP) === 1, strike: () => spawned!.kill() }, others);
         const boot = start().then(async (device) => {
           walker = device;
           await device.server.client.request("POST", `/v1/spaces/${space.id}/sync`);
