@@ -48,8 +48,8 @@ const named = (stem: string, count: number, path: string) =>
   Array.from({ length: count }, (_, i) => set(`${stem}${i}`, path));
 const sum = (sizes: readonly number[]) => sizes.reduce((all, size) => all + size, 0);
 
-/** A chain of an account's on the collection's object, which begins behind what the owner's server has now. */
-async function forgerOf({ signer }: Account) {
+/** A chain of each account's on the collection's object, which begins behind what the owner's server has now. */
+async function forgersOf(...[{ signer }, ...others]: [Account, ...Account[]]) {
   await using peer = await besieged.join();
   const { world, owner } = besieged;
   const forge = await createForgerFor(peer, { world, member: owner, object: digestOfCid(items.objectId)!, signer });
@@ -59,11 +59,16 @@ async function forgerOf({ signer }: Account) {
     ...(definition === undefined ? {} : { definition }),
     records: [...records],
   });
-  return {
+  return [forge, ...others.map((other) => forge.beside(other.signer))].map(({ write }) => ({
     bodyOf,
-    write: forge.write,
-    paid: (records: readonly RecordChange[]) => forge.write(encodeBody(bodyOf(records))!),
-  };
+    write,
+    paid: (records: readonly RecordChange[]) => write(encodeBody(bodyOf(records))!),
+  }));
+}
+
+async function twoForgers() {
+  const [one, other] = await forgersOf(besieged.writer, besieged.writer);
+  return [one!, other!] as const;
 }
 
 /** As many in a message as it has room for. */
@@ -144,7 +149,7 @@ rule(
   "[CHANGE-6] 100 changes of 2,000 records by a reader, and by a removed member, are kept as they came and in no row",
   async () => {
     const { world, owner } = besieged;
-    const forgers = [await forgerOf(reader), await forgerOf(removed)];
+    const forgers = await forgersOf(reader, removed);
     const made = forgers.map((forge) =>
       Array.from({ length: 100 }, (_, i) => forge.paid(named(`unpaid${i}-`, 2_000, "n"))),
     );
@@ -164,7 +169,7 @@ rule(
 rule(
   "[CHANGE-9] changes of thousands of records that sort before four of the same: folded in slices, and told when they are",
   async () => {
-    const [late, forge] = [await forgerOf(besieged.writer), await forgerOf(besieged.writer)];
+    const [late, forge] = await twoForgers();
     const paths = ["p0", "p1", "p2", "p3"];
     const lates = ["late", "later"].map((path) => late.paid(named("r", 4_000, path)));
     const before = [forge.paid([set("behind", "n")]), ...paths.map((path) => forge.paid(named("r", 4_000, path)))];
@@ -184,12 +189,12 @@ rule(
 rule(
   "[CHANGE-9] a change that sorts before thousands of one record has its effect, and the record what came after it",
   async () => {
-    const [late, forge] = [await forgerOf(besieged.writer), await forgerOf(besieged.writer)];
+    const [late, forge] = await twoForgers();
     const first = late.paid([set("hot", "late")]);
-    const many = Array.from({ length: 3_000 }, (_, i) => forge.paid([set("hot", `f${i % 7}`, i)]));
-    await send(MEMBER, many, async () => (await items.find("hot"))?.["f3"] === 2_999);
+    const many = Array.from({ length: 2_000 }, (_, i) => forge.paid([set("hot", `f${i % 7}`, i)]));
+    await send(MEMBER, many, async () => (await items.find("hot"))?.["f4"] === 1_999);
     await send(MEMBER, [first], async () => (await items.find("hot"))?.["late"] === 1);
-    expect(await items.find("hot")).toMatchObject({ late: 1, f3: 2_999, f4: 2_993 });
+    expect(await items.find("hot")).toMatchObject({ late: 1, f3: 1_998, f4: 1_999 });
     await goesOnAlike();
   },
   LONG_MS,
@@ -198,7 +203,7 @@ rule(
 rule(
   "[CHANGE-3] what compresses to next to nothing is no body unless it is paid for, and takes no more than that",
   async () => {
-    const forge = await forgerOf(besieged.writer);
+    const [forge] = await twoForgers();
     const bodies = [forge.bodyOf([set("same", "s", LARGE_TEXT)]), forge.bodyOf(named("none", 10_000, "n"))];
     const unpaid = bodies.map((body) => forge.write(packedBytes(JSON.stringify(body))));
     await send(MEMBER, unpaid);
@@ -206,7 +211,7 @@ rule(
     const codes = new Map(quarantined.map(({ id, code }) => [id, code]));
     for (const { id } of unpaid) expect(codes.get(cidFromDigest(id))).toBe("change.no_body");
     for (const id of ["same", "none0"]) expect(await items.find(id)).toBeUndefined();
-    const paying = await forgerOf(besieged.writer);
+    const [paying] = await twoForgers();
     const paid = Array.from({ length: 20 }, (_, i) => paying.paid([set(`paid${i}`, "s", LARGE_TEXT)]));
     const { diskMiB } = await send(MEMBER, paid, async () => (await items.find("paid19")) !== undefined);
     const stored = STORED_A_BYTE * sum(paid.map(({ bytes }) => bytes.length)) + STORED_FREE_BYTES * paid.length;
@@ -219,7 +224,7 @@ rule(
 rule(
   "[CHANGE-9] records of a megabyte that small changes write again and again are written in slices, a late one among them",
   async () => {
-    const [late, forge] = [await forgerOf(besieged.writer), await forgerOf(besieged.writer)];
+    const [late, forge] = await twoForgers();
     const ids = Array.from({ length: 20 }, (_, i) => `large${i}`);
     // A small record beside them tells how far the server is: large ones would be read as often as it is asked.
     const rewrite = (path: string) => [...ids, "mark"].map((id) => set(id, path));

@@ -208,10 +208,10 @@ describe("a long absence, over the LAN", () => {
       const second = await startDevice({ lan: true, dataDir: secondRoot.path, mnemonic: owner.mnemonic });
       await until(async () => (await countOn(second, collection)) === 10, "the first records", WAIT_MS);
       await second.server.stop();
-      await writeMany(collection, "a", 2000, 300);
-      await using back = await bootedWith({ lan: true, dataDir: secondRoot.path }, collection, 2010);
+      await writeMany(collection, "a", 1200, 300);
+      await using back = await bootedWith({ lan: true, dataDir: secondRoot.path }, collection, 1210);
       await untilSynced(back, space.id);
-      await using fresh = await bootedWith({ lan: true, mnemonic: owner.mnemonic }, collection, 2010);
+      await using fresh = await bootedWith({ lan: true, mnemonic: owner.mnemonic }, collection, 1210);
       await untilSynced(fresh, space.id);
     },
     LONG_MS,

@@ -122,11 +122,14 @@ async function changesAt(peer: HostilePeer, spaceId: string): Promise<Uint8Array
   }
 }
 
-/** Continues an object of a running server, by what a peer was given of it and by a member's keys. */
+/**
+ * Continues an object of a running server, by what a peer was given of it and by a member's keys. `beside` continues behind the same
+ * changes.
+ */
 export async function createForgerFor(
   peer: HostilePeer,
   { world, member, object, signer }: { world: AclWorld; member: Account; object: Uint8Array; signer: Signer },
-): Promise<Forger & { readonly bodies: readonly ChangeBody[] }> {
+): Promise<Forger & { readonly bodies: readonly ChangeBody[]; beside(other: Signer): Forger }> {
   const { spaceId } = world.genesis;
   const keys = world.keysOf(member);
   const decoded = (await changesAt(peer, spaceId)).map((bytes) => decodeChange(bytes));
@@ -146,5 +149,5 @@ export async function createForgerFor(
   const behind = heads.length > 0 ? heads : [{ id: object, lamport: 0 }];
   const acl = { id: world.state.head!, clock: world.state.clocks.at(-1)! };
   const place = { spaceId, space: world.state.space!, object, heads: behind, epoch: keys.current()!, acl };
-  return { ...createForgerAt(place, signer), bodies };
+  return { ...createForgerAt(place, signer), bodies, beside: (other) => createForgerAt(place, other) };
 }
