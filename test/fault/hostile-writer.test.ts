@@ -63,6 +63,11 @@ describe("a hostile writer", () => {
     besieged = await besiege();
     items = await createCollection(besieged.server.server.client, besieged.spaceId, { dynamic: true });
     await items.upsert([{ id: "first", fields: { n: 0 } }]);
+    // Before the object has come the other says that it knows none.
+    const { client } = besieged.honest.server;
+    const hasCome = async () =>
+      (await client.request("POST", `${items.path}/query`, { body: { ...items.target, limit: 1 } })).status === 200;
+    await until(hasCome, "the object at the other", WAIT_MS);
     await goesOnAlike();
     await besieged.meetAgain();
   }, LONG_MS);
