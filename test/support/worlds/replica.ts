@@ -121,12 +121,13 @@ function createReplica(opened: Open): Replica {
     },
     async ingest(packets) {
       const verdicts: Verdict[] = [];
-      for (const packet of packets) {
-        if (packet.kind === "acl") verdicts.push(await takeRecord(opened, packet));
-        else {
-          const [verdict] = await engine().ingest([packet.bytes]);
-          verdicts.push(toVerdict(packet.bytes, verdict!));
-        }
+      for (let at = 0; at < packets.length; ) {
+        const next = packets.findIndex(({ kind }, place) => place >= at && kind === "acl");
+        const changes = packets.slice(at, next < 0 ? undefined : next).map(({ bytes }) => bytes);
+        const taken = changes.length > 0 ? await engine().ingest(changes) : [];
+        verdicts.push(...taken.map((verdict, place) => toVerdict(changes[place]!, verdict)));
+        if (next >= 0) verdicts.push(await takeRecord(opened, packets[next]!));
+        at = next < 0 ? packets.length : next + 1;
       }
       return verdicts;
     },
