@@ -2,28 +2,22 @@
  * Changes of others on their way into the log: verified on another thread or not, and tried again when what they waited
  * for has come, in slices between which everything else goes on.
  */
-import { afterAll, describe, expect } from "bun:test";
+import { afterAll, beforeAll, describe, expect } from "bun:test";
 import { copyFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
-import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import type { KeyRing } from "../../src/change/codec/ports.ts";
 import { type ChangeChecker, createChangeChecker } from "../../src/change/intake/change-checker.ts";
 import type { IngestVerdict } from "../../src/change/intake/ingest-verdict.ts";
-import type { ChangeEngineDeps } from "../../src/change/space-engine.ts";
-import type { Account } from "../../src/crypto/account.ts";
 import { sha256 } from "../../src/crypto/hash.ts";
 import { keyIdOf } from "../../src/crypto/seal.ts";
 import { loopTurns } from "../support/loop-turns.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
-import { type ScratchDir, scratchDir } from "../support/scratch.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
-import { changesOf, createOpenGenesis, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
+import { createIntakeWorld, type IntakeWorld, ITEMS, stateOf, TRAP, write } from "../support/worlds/intake-world.ts";
+import { changesOf, type OpenEngine } from "../support/worlds/open-engine.ts";
 
-const ITEMS: DatasetRules = { name: "items", idRule: "user" };
-/** Has no rules at the one that takes changes in: its registry throws. */
-const TRAP: DatasetRules = { name: "trap", idRule: "user" };
 const HISTORIES = rounds(3);
 const MANY = 3_000;
 /** Each has few changes: nothing that is paid once a batch makes batches longer. */
@@ -35,58 +29,8 @@ const checker = createChangeChecker((error) => {
 });
 afterAll(() => checker.close());
 
-interface World extends Disposable {
-  readonly dir: ScratchDir;
-  readonly genesis: ReturnType<typeof createOpenGenesis>;
-  open(name: string, more?: Partial<ChangeEngineDeps>, account?: Account): OpenEngine;
-}
-
-function createWorld(): World {
-  const dir = scratchDir("svc-intake");
-  const genesis = createOpenGenesis();
-  const owner = createAccount();
-  let time = 1_700_000_000_000;
-  return {
-    dir,
-    genesis,
-    open: (name, more = {}, account = owner) =>
-      openEngine(dir.path, name, genesis, account, [ITEMS, TRAP], () => time++, {
-        onFailure: (error) => {
-          throw error;
-        },
-        ...more,
-      }),
-    [Symbol.dispose]: () => dir[Symbol.dispose](),
-  };
-}
-
-const write = (
-  engine: OpenEngine,
-  id: string,
-  op: { type: "$set" | "$inc" | "$addToSet"; path: string; value: number },
-) =>
-  engine.write((tx) =>
-    tx.append(tx.ensureDerived("intake", ""), { dataset: "items", records: [{ id, upsert: true, ops: [op] }] }, ITEMS),
-  );
-
-/** Rows, and what is kept beside the log. */
-function stateOf({ store }: OpenEngine) {
-  const column = (sql: string) =>
-    store.db
-      .query<{ x: string }, []>(sql)
-      .all()
-      .map(({ x }) => x);
-  return {
-    rows: column("SELECT coalesce(doc, '') || state AS x FROM rows ORDER BY collectionId, id"),
-    changes: column("SELECT hex(id) AS x FROM changes ORDER BY id"),
-    parked: column("SELECT hex(id) || wait_kind AS x FROM parked ORDER BY id"),
-    quarantined: column("SELECT hex(id) || code || facts AS x FROM quarantine ORDER BY id"),
-    unblocked: column("SELECT kind AS x FROM unblocked"),
-  };
-}
-
 /** Two devices that write apart and meet now and then. */
-async function randomHistory(world: World, rng: Rng): Promise<Uint8Array[]> {
+async function randomHistory(world: IntakeWorld, rng: Rng): Promise<Uint8Array[]> {
   const devices = [world.open("one"), world.open("two", {}, createAccount())];
   for (let step = 0; step < 150; step++) {
     const device = rng.pick(devices);
@@ -111,7 +55,7 @@ const refusals = (verdicts: readonly IngestVerdict[]) =>
 const withBadSignature = (bytes: Uint8Array): Uint8Array => bytes.with(bytes.length - 3, bytes.at(-3)! ^ 1);
 
 /** A chain in which each change follows the one before, by one writer. */
-async function chain(world: World, length: number): Promise<Uint8Array[]> {
+async function chain(world: IntakeWorld, length: number): Promise<Uint8Array[]> {
   const writer = world.open("writer");
   const rng = createRng(firstSeed);
   await Promise.all(
@@ -129,7 +73,7 @@ describe("verified on another thread", () => {
     rule(
       `[CHANGE-4] history ${seed - firstSeed}: what comes of a batch does not depend on who verified it`,
       async () => {
-        using world = createWorld();
+        using world = createIntakeWorld();
         const rng = createRng(seed);
         const honest = await randomHistory(world, rng);
         const forged = honest
@@ -158,7 +102,7 @@ describe("verified on another thread", () => {
   }
 
   rule("[CHANGE-4] an answer for other bytes is worth nothing", async () => {
-    using world = createWorld();
+    using world = createIntakeWorld();
     const all = await chain(world, 120);
     const forged = withBadSignature(all[20]!);
     const batch = [...all.slice(0, 20), forged, ...all.slice(20)];
@@ -179,7 +123,7 @@ describe("verified on another thread", () => {
   });
 
   rule("few changes are verified where they are written", async () => {
-    using world = createWorld();
+    using world = createIntakeWorld();
     const all = await chain(world, 250);
     const asked: number[] = [];
     const counting: ChangeChecker = {
@@ -201,7 +145,7 @@ describe("verified on another thread", () => {
   rule("[CHANGE-4] threads that die or hang hold no batch up, and are told of once", async () => {
     const entries = { dies: "self.onmessage = () => process.exit(0);", hangs: "self.onmessage = () => { for (;;); };" };
     for (const [name, entry] of Object.entries(entries)) {
-      using world = createWorld();
+      using world = createIntakeWorld();
       const all = await chain(world, 400);
       const lost: unknown[] = [];
       const broken = createChangeChecker((error) => lost.push(error), {
@@ -218,7 +162,7 @@ describe("verified on another thread", () => {
   });
 
   rule("[CHANGE-4] a change that cannot be taken fails alone", async () => {
-    using world = createWorld();
+    using world = createIntakeWorld();
     const all = await chain(world, 120);
     const writer = world.open("trapper", {}, createAccount());
     await writer.write((tx) =>
@@ -255,9 +199,14 @@ interface Scene {
   arrive(): Promise<unknown>;
 }
 
-const path = (world: World, name: string) => join(world.dir.path, `${name}.db`);
+const path = (world: IntakeWorld, name: string) => join(world.dir.path, `${name}.db`);
 
-async function setScene(world: World, kind: Waiting, name: string, history: readonly Uint8Array[]): Promise<Scene> {
+async function setScene(
+  world: IntakeWorld,
+  kind: Waiting,
+  name: string,
+  history: readonly Uint8Array[],
+): Promise<Scene> {
   const key = { id: keyIdOf(world.genesis.readKey), key: world.genesis.readKey };
   let hasKey = kind !== "key";
   const keys: KeyRing = { current: () => key, byId: () => (hasKey ? key.key : undefined) };
@@ -279,7 +228,7 @@ async function setScene(world: World, kind: Waiting, name: string, history: read
 }
 
 /** Changes that all follow the same one: branches that one writer made, each as if it had made no other. */
-async function fan(world: World, width: number): Promise<Uint8Array[]> {
+async function fan(world: IntakeWorld, width: number): Promise<Uint8Array[]> {
   const base = world.open("base");
   await write(base, "r", { type: "$set", path: "n", value: 0 });
   const trunk = await changesOf(base);
@@ -303,18 +252,38 @@ async function fan(world: World, width: number): Promise<Uint8Array[]> {
   return all;
 }
 
+interface History {
+  readonly of: Pick<IntakeWorld, "genesis" | "owner">;
+  readonly changes: readonly Uint8Array[];
+  /** What comes of them where none has to wait. */
+  readonly state: ReturnType<typeof stateOf>;
+}
+
+async function makeHistory(make: (world: IntakeWorld, count: number) => Promise<Uint8Array[]>): Promise<History> {
+  using world = createIntakeWorld();
+  const changes = await make(world, MANY);
+  const reference = world.open("reference");
+  await reference.ingest(changes);
+  const state = stateOf(reference);
+  await reference.close();
+  return { of: world, changes, state };
+}
+
 /** Changes that wait as a whole, and those of which the body does. */
 const waitingIn = ({ store }: OpenEngine): number => store.parked.usage().count + store.pendingBodies.count();
 
 describe("what waited", () => {
+  let fanned: History;
+  let chained: History;
+  beforeAll(async () => {
+    fanned = await makeHistory(fan);
+    chained = await makeHistory(chain);
+  }, 60_000);
   for (const kind of ["parent", "chain", "key"] as const) {
     rule(`[CHANGE-9] ${MANY} changes that waited (${kind}) are tried in slices: writes and reads go on`, async () => {
-      using world = createWorld();
-      const history = kind === "parent" ? await fan(world, MANY) : await chain(world, MANY);
-      const reference = world.open("reference");
-      await reference.ingest(history);
-
-      const { engine, count, arrive } = await setScene(world, kind, "waiting", history);
+      const { of, changes, state } = kind === "parent" ? fanned : chained;
+      using world = createIntakeWorld(of);
+      const { engine, count, arrive } = await setScene(world, kind, "waiting", changes);
       expect(waitingIn(engine)).toBe(count);
       const arrived = arrive();
       let answered = 0;
@@ -333,21 +302,16 @@ describe("what waited", () => {
       expect(answered).toBeGreaterThan(5);
       expect(reads).toBeGreaterThan(3);
       expect(new Set(left).size).toBeGreaterThan(5);
-      expect(stateOf(engine)).toEqual(stateOf(reference));
-      for (const one of [engine, reference]) await one.close();
+      expect(stateOf(engine)).toEqual(state);
+      await engine.close();
     });
 
     rule(
       `[CHANGE-9] a crash between two slices (${kind}) loses nothing: the rest is tried at the next start`,
       async () => {
-        using world = createWorld();
-        const history = kind === "parent" ? await fan(world, MANY) : await chain(world, MANY);
-        const reference = world.open("reference");
-        await reference.ingest(history);
-        const expected = stateOf(reference);
-        await reference.close();
-
-        const { engine, count, arrive } = await setScene(world, kind, "crashing", history);
+        const { of, changes, state } = kind === "parent" ? fanned : chained;
+        using world = createIntakeWorld(of);
+        const { engine, count, arrive } = await setScene(world, kind, "crashing", changes);
         let commits = 0;
         const taken = Promise.withResolvers<void>();
         engine.events.on("committed", () => {
@@ -368,20 +332,20 @@ describe("what waited", () => {
         expect(left).toBeGreaterThan(0);
         expect(left).toBeLessThan(count);
         await copied.idle();
-        expect(stateOf(copied)).toEqual(expected);
+        expect(stateOf(copied)).toEqual(state);
         await copied.close();
 
         // It comes to the same after it was closed in the middle.
         const again = world.open("crashing");
         await again.idle();
-        expect(stateOf(again)).toEqual(expected);
+        expect(stateOf(again)).toEqual(state);
         await again.close();
       },
     );
   }
 
   rule("[CHANGE-5] a derived root that is made here lets in what waited for it from elsewhere", async () => {
-    using world = createWorld();
+    using world = createIntakeWorld();
     const [, ...withoutRoot] = await chain(world, 5);
     const engine = world.open("own", {}, createAccount());
     expect((await engine.ingest(withoutRoot)).every(({ kind }) => kind === "parked")).toBe(true);
