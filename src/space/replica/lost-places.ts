@@ -1,4 +1,5 @@
-import { type AclRecord, decodeAclRecord } from "../../acl/record/record.ts";
+import type { AclRecord } from "../../acl/record/record.ts";
+import { sequencedPending } from "../../acl/record/signed-parts.ts";
 import { transportSecretOf } from "../../acl/record/space-keys.ts";
 import { bytesToHex } from "../../base/bytes.ts";
 import type { LostPlace } from "../port/replica.ts";
@@ -33,7 +34,10 @@ function sequencedLately(acl: ReplicaSource["acl"]): AclRecord[] {
     .records()
     .slice(-LATELY)
     .flatMap(({ record }) =>
-      record.ops.flatMap((op) => (op.op === "sequenced" ? (decodeAclRecord(op.pending) ?? []) : [])),
+      record.ops.flatMap((op) => {
+        const pending = op.op === "sequenced" ? sequencedPending(op.pending) : undefined;
+        return pending?.kind === "acl" ? pending : [];
+      }),
     );
 }
 
