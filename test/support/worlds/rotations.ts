@@ -43,6 +43,27 @@ export const placesIn = (dataDir: string, account: Account, spaceId: string): Pr
     placesOf(space).flatMap(({ secret }) => (secret ? deriveChannelKeys(secret) : [])),
   );
 
+interface Said {
+  readonly link: Uint8Array | undefined;
+  /** Of a record. */
+  readonly id: string | undefined;
+}
+
+/** Of a message, which never changes: it is looked at after each of many schedules. */
+const saidByMessage = new WeakMap<ReadMessage, Said | undefined>();
+
+/** What a message of an ACL log says to those who have the keys of its place; undefined where that is nothing. */
+function saidBy(message: ReadMessage, keys: ChannelKeys): Said | undefined {
+  if (!saidByMessage.has(message)) {
+    const bytes = openAclRecord(keys, message.data);
+    const link = bytes && secretInLink(bytes);
+    const record = bytes && !link ? decodeAclRecord(bytes) : undefined;
+    const said = bytes ? { link: link && new Uint8Array(link), id: record && bytesToHex(record.id) } : undefined;
+    saidByMessage.set(message, said);
+  }
+  return saidByMessage.get(message);
+}
+
 /**
  * Reads a space's places on the network as one log, and answers what is wrong with it: records that do not stand once, in the
  * log's order and before the end of their place, places without the link to the one before, changes that stand nowhere where
@@ -56,17 +77,14 @@ export function faultsOnNetwork(messages: readonly ReadMessage[], space: Space):
   for (const [index, { secret, ending }] of places.entries()) {
     const keys = deriveChannelKeys(secret!);
     const of = (kind: "a" | "c") => messages.filter(({ subject }) => subject === logSubject(keys, kind));
-    const opened = of("a").flatMap(({ data, seq }) => {
-      const bytes = openAclRecord(keys, data);
-      return bytes ? [{ bytes: new Uint8Array(bytes), seq }] : [];
+    const opened = of("a").flatMap((message) => {
+      const said = saidBy(message, keys);
+      return said ? [{ ...said, seq: message.seq }] : [];
     });
     const before = places[index - 1]?.secret;
-    const link = opened[0] && secretInLink(opened[0].bytes);
+    const link = opened[0]?.link;
     if (before && !(link && equalBytes(link, before))) faults.push(`place ${index} does not begin with its link`);
-    const records = opened.flatMap(({ bytes, seq }) => {
-      const record = secretInLink(bytes) ? undefined : decodeAclRecord(bytes);
-      return record ? [{ id: bytesToHex(record.id), seq }] : [];
-    });
+    const records = opened.flatMap(({ id, seq }) => (id ? [{ id, seq }] : []));
     const end = ending === undefined ? undefined : records.find(({ id }) => id === ending);
     if (ending !== undefined && !end) faults.push(`place ${index} has no end`);
     const counts = ({ seq }: { seq: number }) => seq <= (end?.seq ?? Number.MAX_SAFE_INTEGER);
