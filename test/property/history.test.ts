@@ -5,6 +5,7 @@
 import { describe, expect } from "bun:test";
 import type { HistoryChange } from "../../src/protocol/history.ts";
 import type { JsonObject } from "../../src/protocol/json.ts";
+import { rounds } from "../support/rounds.ts";
 import { rule } from "../support/rule.ts";
 import {
   applied,
@@ -151,7 +152,9 @@ const RIGHTS: typeof RULES = {
   },
 };
 
-for (let i = 0; i < 25; i++)
+const HISTORIES = rounds(20);
+
+for (let i = 0; i < HISTORIES; i++)
   describe(`history ${i}`, () => {
     const history = useHistory(`history ${i}`);
     for (const [title, check] of Object.entries(i < 10 ? { ...RULES, ...RIGHTS } : RULES))
