@@ -15,7 +15,7 @@ import { type Collection, createCollection, createSpace, openCollection } from "
 import { startServer } from "../support/server/server.ts";
 import { checkCopiedDatabases, checkDatabases } from "./database-check.ts";
 
-const ROUNDS = rounds(4);
+const ROUNDS = rounds(3);
 const WRITERS = 4;
 const PAGE_RECORDS = 500;
 /** Of about a hundred frames each: the log is copied from 6,000 on, and begins anew from 12,000 on. */

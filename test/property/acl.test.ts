@@ -39,7 +39,7 @@ import { scratchDir } from "../support/scratch.ts";
 import { createDevices, type Device, exchange, fetchFrom, sameHead } from "../support/worlds/acl-devices.ts";
 import { type AclWorld, createAccount, createAclWorld, stateText } from "../support/worlds/acl-world.ts";
 
-const HISTORIES = rounds(18);
+const HISTORIES = rounds(12);
 const firstSeed = runSeed("acl");
 const key = (account: Account) => account.signer.publicKey;
 const GRANTS: readonly GrantablePermission[] = ["reader", "writer", "admin"];

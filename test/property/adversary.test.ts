@@ -28,7 +28,7 @@ import { rule } from "../support/rule.ts";
 import { add, type Device, exchange, remove, withDevices } from "../support/worlds/acl-devices.ts";
 import { createAccount } from "../support/worlds/acl-world.ts";
 
-const HISTORIES = rounds(3);
+const HISTORIES = rounds(2);
 const STEPS = 150;
 const firstSeed = runSeed("adversary");
 const MIB = 1 << 20;

@@ -20,7 +20,7 @@ import { createAccount } from "../support/worlds/acl-world.ts";
 import { DATASET_SAMPLES, type DatasetSample } from "../support/worlds/dataset-samples.ts";
 import { createOpenGenesis, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
 
-const ROUNDS = rounds(3);
+const ROUNDS = rounds(2);
 const STEPS = 40;
 const firstSeed = runSeed("dataset rules");
 const beginAnew = useSeededRandomness();

@@ -12,7 +12,7 @@ import type { Json, JsonObject, Page, Row } from "../support/server/client.ts";
 import { type Collection, content, createCollection, createSpace } from "../support/server/fixtures.ts";
 
 const DOCUMENTS = 1_200;
-const ROUNDS = 4;
+const ROUNDS = 3;
 const QUERIES_PER_ROUND = 250;
 const SORT_PATHS = ["a", "b", "c", "a.b", "a.0", "_ver.id", "id"];
 

@@ -18,7 +18,7 @@ import { createAccount } from "../support/worlds/acl-world.ts";
 import { createIntakeWorld, type IntakeWorld, ITEMS, stateOf, TRAP, write } from "../support/worlds/intake-world.ts";
 import { changesOf, type OpenEngine } from "../support/worlds/open-engine.ts";
 
-const HISTORIES = rounds(3);
+const HISTORIES = rounds(2);
 const MANY = 3_000;
 /** Each has few changes: nothing that is paid once a batch makes batches longer. */
 const RECORDS = 1_000;

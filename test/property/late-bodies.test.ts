@@ -25,7 +25,7 @@ import {
 import { createAccount } from "../support/worlds/acl-world.ts";
 import { ITEMS } from "../support/worlds/test-space.ts";
 
-const HISTORIES = rounds(10);
+const HISTORIES = rounds(7);
 const STEPS = 60;
 const firstSeed = runSeed("late-bodies");
 

@@ -20,7 +20,7 @@ import { faultsOnNetwork } from "../support/worlds/rotations.ts";
 import { openSyncWorld, rowsOf, type SyncDevice, type SyncWorld } from "../support/worlds/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
-const WORLDS = rounds(3);
+const WORLDS = rounds(2);
 const SCHEDULES = 12;
 const STEPS = 10;
 /** In which everybody has to be synced once the network is there. */
