@@ -149,7 +149,7 @@ async function beBusy(server: RunningServer, world: World, rng: Rng): Promise<vo
   };
   const upload = async (): Promise<void> => {
     const seed = ++world.sent;
-    const size = rng.pick([rng.int(0, 4095), rng.int(4096, 200_000), rng.int(500_000, 3_000_000)]);
+    const size = rng.pick([rng.int(0, 4095), rng.int(4096, 200_000), rng.int(500_000, 2_000_000)]);
     const { fileId } = await attach(client, world.spaceId, world.objectId, bytesOf(size, seed));
     world.filesById.set(fileId, { size, seed, fate: "kept" });
   };

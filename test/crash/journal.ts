@@ -7,7 +7,7 @@ import type { Client, JsonObject, Page, Row, SpaceInfo } from "../support/server
 import { type Collection, creationVersion, openCollection } from "../support/server/fixtures.ts";
 
 /** Of the spaces that were whole before, so many are looked into at a time. */
-const SPACES_LOOKED_INTO = 12;
+const SPACES_LOOKED_INTO = 6;
 
 /** `unknown` until a restart has shown which it became. */
 type Fate = "sent" | "kept" | "lost";

@@ -10,7 +10,7 @@ import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { rounds } from "../support/rounds.ts";
 
 /** Mutations of each example; docs/conformance.md holds the figures of a run with 300. */
-const MUTATIONS = rounds(100);
+const MUTATIONS = rounds(70);
 const LONG_MS = 120_000;
 const seed = runSeed("CommonMark");
 

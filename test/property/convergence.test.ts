@@ -22,7 +22,7 @@ import {
 import { batches, heal, planHistory, randomRecords, takeStep } from "../support/worlds/history.ts";
 import type { Packet, Replica, World } from "../support/worlds/replica-port.ts";
 
-const HISTORIES = rounds(24);
+const HISTORIES = rounds(20);
 const firstSeed = runSeed("convergence");
 /** Histories that once diverged, kept by name: the `SEED` that the failing run printed. None has yet. */
 const PAST_SEEDS: { name: string; seed: number }[] = [];

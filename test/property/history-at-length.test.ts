@@ -60,7 +60,7 @@ rule(
     await write(replicas[0]!, 5);
     await heal(rng, replicas);
     for (const replica of replicas) {
-      for (const at of [...Array.from({ length: 60 }, () => rng.int(0, written.length - 1)), written.length - 1]) {
+      for (const at of [...Array.from({ length: 40 }, () => rng.int(0, written.length - 1)), written.length - 1]) {
         const { version, records, before } = written[at]!;
         expect(await viewOf(replica, objectId, version)).toEqual(records);
         const effect = await replica.history.diff(objectId, { version });

@@ -152,7 +152,7 @@ const RIGHTS: typeof RULES = {
   },
 };
 
-const HISTORIES = rounds(15);
+const HISTORIES = rounds(12);
 
 for (let i = 0; i < HISTORIES; i++)
   describe(`history ${i}`, () => {

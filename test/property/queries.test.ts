@@ -116,7 +116,7 @@ test("[INDEX-1] SQL bounds over kept keys enclose the exact matches where no row
 /** Random documents and queries about them, with the ids that match by the reference, in their order. */
 function makeQueries(seed: number) {
   const { random, docs } = randomDocuments(seed, 300);
-  const queries = Array.from({ length: 250 }, () => {
+  const queries = Array.from({ length: 180 }, () => {
     const raw = random.below(6) ? randomFilter(random, 1) : {};
     const paths = ["a", "a", "b", "a.b", "a.0", "id", "id"];
     const sort = Array.from({ length: random.below(3) }, () => (random.below(2) ? "-" : "") + random.pick(paths));
@@ -142,7 +142,7 @@ for (const seed of SEEDS) {
     const { random, docs } = randomDocuments(seed, 400);
     const db = createRowsTable(docs);
     let narrowed = 0;
-    for (let round = 0; round < 500; round++) {
+    for (let round = 0; round < 350; round++) {
       const raw = randomFilter(random);
       const { may, sure, exact } = filterToSql(parseFilter(raw));
       const matches = new Set(docs.filter((doc) => referenceMatch(doc, raw)).map(({ id }) => id as string));

@@ -21,7 +21,7 @@ import { createObject, createSpace } from "../../support/server/fixtures.ts";
 import { recordStates, statesByEndpoint } from "../../support/worlds/state-recorder.ts";
 
 const SEED = runSeed("lan-proxy");
-const STEPS = rounds(50);
+const STEPS = rounds(40);
 const LONG_MS = 200_000;
 const WAIT_MS = 60_000;
 const ROUNDS = 25;

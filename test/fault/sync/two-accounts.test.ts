@@ -18,7 +18,7 @@ import { createSpace } from "../../support/server/fixtures.ts";
 import { createSpaceWorkload } from "../../support/worlds/space-workload.ts";
 
 const SEED = runSeed("two-accounts");
-const STEPS = rounds(70);
+const STEPS = rounds(50);
 const WAIT_MS = 60_000;
 
 interface Seat {

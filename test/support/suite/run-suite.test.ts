@@ -149,31 +149,30 @@ describe("the counts are honest", () => {
     expect(asked).toBeGreaterThanOrEqual(3);
   });
 
-  test("files of several groups run side by side, those of a group that is to be alone after them, one by one", async () => {
-    const notes = (name: string, more = "") =>
+  test("files of several groups run side by side, those of a group that is to be apart after them, two at a time", async () => {
+    const meets = (own: string, other: string) =>
       `import { test } from "bun:test"; import { appendFileSync, existsSync } from "node:fs";
       test("is noted", async () => {
-        appendFileSync("order", "${name}(");
-        ${more}
+        appendFileSync("order", "(");
+        await Bun.write("${own}", "");
+        while (!existsSync("${other}")) await Bun.sleep(5);
         for (let turn = 0; turn < 20; turn++) await Bun.sleep(1);
         appendFileSync("order", ")");
       });`;
-    const meets = (own: string, other: string) =>
-      notes("", `await Bun.write("${own}", ""); while (!existsSync("${other}")) await Bun.sleep(5);`);
     const root = await plant({
-      "alone/a.test.ts": notes("a"),
-      "alone/b.test.ts": notes("b"),
+      "apart/a.test.ts": meets("a", "b"),
+      "apart/b.test.ts": meets("b", "a"),
       "one/c.test.ts": meets("c", "d"),
       "other/d.test.ts": meets("d", "c"),
     });
-    const group = (name: string, alone: boolean) => ({ ...GROUP, name, alone, patterns: [`${name}/*.test.ts`] });
-    const groups = [group("alone", true), group("one", false), group("other", false)];
+    const group = (name: string, apart: boolean) => ({ ...GROUP, name, apart, patterns: [`${name}/*.test.ts`] });
+    const groups = [group("apart", true), group("one", false), group("other", false)];
     expect(await run(groups, root, { processes: 3 })).toMatchObject([
-      { group: "alone", passed: 2, failed: 0 },
+      { group: "apart", passed: 2, failed: 0 },
       { group: "one", passed: 1, failed: 0 },
       { group: "other", passed: 1, failed: 0 },
     ]);
-    expect(await Bun.file(join(root, "order")).text()).toBe("(())a()b()");
+    expect(await Bun.file(join(root, "order")).text()).toBe("(())(())");
   });
 
   test("what fails beside others is run once more, alone, where its group says so, and is named if it passes then", async () => {
@@ -305,7 +304,7 @@ const GROUP: TestGroup = {
   patterns: ["src/**/*.test.ts"],
   needsExecutable: false,
   workers: 1,
-  alone: false,
+  apart: false,
   secondRun: false,
   data: "memory",
   testTimeoutMs: 5000,

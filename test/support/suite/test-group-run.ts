@@ -31,6 +31,9 @@ export interface GroupResult extends ProcessVerdict {
 /** More files than this that fail beside others are no chance: none of them is run again. */
 const SECOND_RUNS = 3;
 
+/** Files that are to be apart from those of other groups. */
+const APART_AT_ONCE = 2;
+
 /** How often is looked whether there is time for more. */
 const LOOK_AGAIN_MS = 250;
 
@@ -43,16 +46,16 @@ interface Job {
 
 /**
  * One process for a whole group, or one a file. Those of all groups run side by side, the longest first; when they are
- * done, those that are to be alone, one by one, and in the end, alone, too, what failed and has a second run. What such a
+ * done, those that are to be apart, two at a time, and in the end, one by one, what failed and has a second run. What such a
  * run says counts; what the first one said is in the result, too.
  */
 export async function runGroups(groups: readonly TestGroup[], options: GroupRunOptions): Promise<GroupResult[]> {
   const jobs = (await Promise.all(groups.map((group) => jobsOf(group, options.root)))).flat();
-  const [alone, beside] = [jobs.filter(({ group }) => group.alone), jobs.filter(({ group }) => !group.alone)];
+  const [apart, beside] = [jobs.filter(({ group }) => group.apart), jobs.filter(({ group }) => !group.apart)];
   const verdicts = new Map<Job, ProcessVerdict>();
   const run = async (job: Job): Promise<void> => void verdicts.set(job, await runJob(job, options));
   await runSideBySide(longestFirst(beside, options.secondsByFile ?? {}), options, run);
-  await runSideBySide(alone, { processes: 1 }, run);
+  await runSideBySide(apart, { processes: Math.min(APART_AT_ONCE, options.processes) }, run);
   const again = jobs.filter((job) => job.group.secondRun && verdicts.get(job)!.failed > 0);
   const unsteady = again.length > SECOND_RUNS ? [] : await runAgain(again, verdicts, run);
   return groups.map((group) => {

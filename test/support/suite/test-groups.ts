@@ -7,8 +7,8 @@ export interface TestGroup {
   needsExecutable: boolean;
   /** Test files that one process of the whole group runs side by side; with 1 each file has a process of its own. */
   workers: number;
-  /** Whether nothing else runs beside a file of it. */
-  alone: boolean;
+  /** Whether its files run when those of all other groups are done, two at a time: on a real clock, they wait most of the time. */
+  apart: boolean;
   /**
    * Whether a file of it that fails beside others is run once more, alone. Only for tests that watch processes and networks
    * on a real clock, where a busy machine can be the reason; what draws its own seeds or looks for lost data has one run.
@@ -30,7 +30,7 @@ export const UNIT_GROUP: TestGroup = {
   patterns: ["{src,cli,ui}/**/*.test.{ts,tsx}", "test/{support,vectors}/**/*.test.ts", "*.test.ts"],
   needsExecutable: false,
   workers: 2,
-  alone: false,
+  apart: false,
   secondRun: false,
   data: "memory",
   testTimeoutMs: 20_000,
@@ -44,7 +44,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     patterns: ["test/property/**/*.test.ts"],
     needsExecutable: true,
     workers: 1,
-    alone: false,
+    apart: false,
     secondRun: false,
     data: "memory",
     testTimeoutMs: minutes(2),
@@ -55,7 +55,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     patterns: ["test/scenario/**/*.test.ts"],
     needsExecutable: true,
     workers: 1,
-    alone: false,
+    apart: false,
     secondRun: true,
     data: "memory",
     testTimeoutMs: minutes(1),
@@ -66,7 +66,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     patterns: ["test/fault/**/*.test.ts"],
     needsExecutable: true,
     workers: 1,
-    alone: false,
+    apart: false,
     secondRun: true,
     data: "memory",
     testTimeoutMs: minutes(2),
@@ -78,7 +78,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     patterns: ["test/timed/**/*.test.ts"],
     needsExecutable: true,
     workers: 1,
-    alone: true,
+    apart: true,
     secondRun: true,
     data: "memory",
     testTimeoutMs: minutes(2),
@@ -89,7 +89,7 @@ export const TEST_GROUPS: readonly TestGroup[] = [
     patterns: ["test/crash/**/*.test.ts"],
     needsExecutable: true,
     workers: 1,
-    alone: false,
+    apart: false,
     secondRun: false,
     data: "disk",
     testTimeoutMs: minutes(10),
