@@ -82,6 +82,7 @@ export function createTcpLine(captureBytes = 0): TcpLine {
     const capture: Buffer[] = [];
     if (captureLeft > 0) captures.push(capture);
     let lastDueMs = 0;
+    const waiting: Buffer[] = [];
     const pass = (data: Buffer) => {
       if (to.destroyed || to.write(data)) return;
       from.pause();
@@ -89,12 +90,13 @@ export function createTcpLine(captureBytes = 0): TcpLine {
         if (!stalling[direction]) from.resume();
       });
     };
-    /** Order is kept when the delay gets shorter. */
+    /** Order is kept when the delay gets shorter; timers of one moment do not keep it by themselves. */
     const passLater = (data: Buffer) => {
       const now = performance.now();
-      if (delayMs === 0 && lastDueMs <= now) return pass(data);
+      if (delayMs === 0 && waiting.length === 0) return pass(data);
+      waiting.push(data);
       lastDueMs = Math.max(lastDueMs, now + delayMs);
-      setTimeout(() => pass(data), lastDueMs - now);
+      setTimeout(() => pass(waiting.shift()!), lastDueMs - now);
     };
     from.on("data", (data: Buffer) => {
       if (captureLeft > 0) {
