@@ -65,7 +65,7 @@ const SPACE_TABLES: readonly string[] = (() => {
 })();
 const COPY = /_copy\d$/;
 /** So many tables are harmed at once, which of them is drawn: two servers are started for each such lot. */
-const AT_ONCE = 4;
+const AT_ONCE = 6;
 /** The log of rights by itself, because it has no copy; of copies the first ones of all tables at once, and the second ones. */
 const APART = "acl_records";
 const triedTogether = (tables: readonly string[], round: number): string[][] => {

@@ -19,7 +19,7 @@ import { createAccount } from "../support/worlds/acl-world.ts";
 import { createOpenGenesis, deliver, type OpenEngine, openEngine } from "../support/worlds/open-engine.ts";
 
 const OBJECTS: DatasetRules = { name: "objects", idRule: "object" };
-const DOCUMENTS = rounds(6);
+const DOCUMENTS = rounds(5);
 const firstSeed = runSeed("documents");
 
 interface Replica {

@@ -10,7 +10,7 @@ import { loopTurns } from "../support/loop-turns.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { ALWAYS_ASIDE, type LiveSpace, openLiveSpace, watch } from "../support/worlds/live-space.ts";
 
-const ROUNDS = 9;
+const ROUNDS = 7;
 const WRITES = 40;
 const WATCHERS = 24;
 

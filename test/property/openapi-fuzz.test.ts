@@ -21,7 +21,7 @@ import { clip } from "../support/server/client.ts";
 import { createCollection, createObject, createSpace, setFields } from "../support/server/fixtures.ts";
 
 const DEADLINE_MS = 15_000;
-const REQUESTS_PER_OPERATION = 45;
+const REQUESTS_PER_OPERATION = 36;
 /** Of an operation without a path parameter, a query or a body all requests are the same. */
 const REQUESTS_ALL_ALIKE = 3;
 const seed = runSeed("openapi fuzz");

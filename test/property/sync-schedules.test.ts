@@ -12,7 +12,7 @@ import { passTime, putBack, runSchedules, type SyncCourse, takeStep } from "../s
 import type { SyncDevice } from "../support/worlds/sync-world.ts";
 
 /** Worlds of devices, and schedules that each of them goes through. */
-const WORLDS = rounds(4);
+const WORLDS = rounds(3);
 const SCHEDULES = 25;
 const STEPS = 10;
 const OWNERS = 2;
