@@ -1,6 +1,7 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { bytesToBase64Url, utf8ToBytes } from "../base/bytes.ts";
+import { createEvents } from "../base/events.ts";
 import { retryAfterMs } from "../base/retry-after.ts";
 import type { Signer } from "../crypto/sign.ts";
 import { ChallengeReply, PUSH_HEADERS, PUSH_PATHS, type PushNodeErrorCode } from "../protocol/push-node.ts";
@@ -54,7 +55,7 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
   const audience = new URL(deps.url).origin;
   const base = deps.url.replace(/\/+$/, "");
   const challenges: string[] = [];
-  const listeners: (() => void)[] = [];
+  const events = createEvents<{ otherState: [] }>();
   let state: string | undefined;
 
   const send = async (path: string, body: Uint8Array, headers: Record<string, string>): Promise<Response> => {
@@ -82,7 +83,7 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
     if (tag === null) return; // the request did not reach the node's own code
     const isOther = state !== undefined && state !== tag;
     state = tag;
-    if (isOther) for (const listener of listeners) listener();
+    if (isOther) events.emit("otherState");
   };
 
   const attempt = async <T extends TSchema>(
@@ -105,7 +106,7 @@ export function createNodeCalls(deps: NodeCallsDeps): NodeCalls {
 
   return {
     audience,
-    onOtherState: (listener) => void listeners.push(listener),
+    onOtherState: (listener) => void events.on("otherState", listener),
     async post<T extends TSchema>(path: string, reply: T, value: object): Promise<Static<T>> {
       const body = utf8ToBytes(JSON.stringify(value));
       const kept = challenges.pop();

@@ -1,3 +1,4 @@
+import { createEvents } from "../base/events.ts";
 import type { Transport } from "./transport.ts";
 
 /** The transports that have joined. There are none at first: each joins when it has started, behind the listener. */
@@ -10,13 +11,13 @@ export interface Transports {
 
 export function createTransports(): Transports {
   const joined: Transport[] = [];
-  const listeners: ((transport: Transport) => void)[] = [];
+  const events = createEvents<{ joined: [transport: Transport] }>();
   return {
     joined,
     join(transport) {
       joined.push(transport);
-      for (const listener of listeners) listener(transport);
+      events.emit("joined", transport);
     },
-    onJoined: (listener) => void listeners.push(listener),
+    onJoined: (listener) => void events.on("joined", listener),
   };
 }

@@ -1,6 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
+import { createEvents } from "../../base/events.ts";
 import type { Log } from "../../base/log.ts";
 import { ChildLost, createChildClient } from "../../search/child-process.ts";
 import { EMBED_CHILD, type Embedded, type EmbedRequest, type Loaded } from "../../search/embed-protocol.ts";
@@ -55,7 +56,7 @@ interface Loading {
 /** Embeds with a model on the disk, in a process of its own. */
 export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
   const { modelsDir, nativeDir, wanted, host, log } = deps;
-  const listeners: (() => void)[] = [];
+  const events = createEvents<{ ready: [] }>();
   const child = createChildClient<EmbedRequest, never>({ mode: EMBED_CHILD, log, idleMs: IDLE_MS });
   const stopping = new AbortController();
   let modelDir: string | undefined;
@@ -90,9 +91,7 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
     retry.unref();
   };
 
-  const ready = (): void => {
-    for (const listener of listeners) listener();
-  };
+  const ready = (): void => events.emit("ready");
 
   const succeed = (): void => {
     if (fault !== undefined) log.info("texts can be embedded again");
@@ -174,7 +173,7 @@ export function createLocalEmbedder(deps: LocalEmbedderDeps): Embedder {
 
   return {
     name: "embedder",
-    onReady: (listener) => void listeners.push(listener),
+    onReady: (listener) => void events.on("ready", listener),
     state(): EmbedderState {
       if (modelDir === undefined) prepare();
       if (modelDir !== undefined) return fault === undefined ? "ready" : "unavailable";

@@ -1,3 +1,4 @@
+import { createEvents } from "../../base/events.ts";
 import type { Log } from "../../base/log.ts";
 import { packVector } from "../../search/packed-vector.ts";
 import type { Embedder } from "./embedder.ts";
@@ -22,12 +23,12 @@ export interface OpenAiEmbedderDeps {
 export function createOpenAiEmbedder(deps: OpenAiEmbedderDeps): Embedder {
   const { baseUrl, model, log } = deps;
   const stopping = new AbortController();
-  const listeners: (() => void)[] = [];
+  const events = createEvents<{ ready: [] }>();
   let downUntil = 0;
   let isDown = false;
 
   const ready = (): void => {
-    for (const listener of listeners) listener();
+    events.emit("ready");
   };
   const fail = (error: unknown): void => {
     downUntil = performance.now() + DOWN_MS;
@@ -70,7 +71,7 @@ export function createOpenAiEmbedder(deps: OpenAiEmbedderDeps): Embedder {
 
   return {
     name: "embedder",
-    onReady: (listener) => void listeners.push(listener),
+    onReady: (listener) => void events.on("ready", listener),
     state: () => (isDown && performance.now() < downUntil ? "unavailable" : "ready"),
     async embed(texts, use) {
       try {
