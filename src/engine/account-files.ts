@@ -81,7 +81,7 @@ export async function createAccountFiles(deps: AccountFilesDeps): Promise<Accoun
       rootCid,
     }),
   );
-  /** They hear that there are more bytes here than before. */
+  /** There are more bytes here than before. */
   const grown = (): void => events.emit("grown");
   const use = async <R>(spaceId: SpaceId, run: (own: FileContents) => Promise<R>): Promise<R | undefined> =>
     deps.isActive(spaceId) ? deps.use(spaceId, () => run(ownBySpace.get(spaceId)!)) : undefined;

@@ -2,7 +2,8 @@ import type { Database } from "bun:sqlite";
 
 /**
  * Inbox messages, in the database of the account's own space. inbox_outgoing: messages that their receivers have not got yet,
- * in the order in which they were left: one may take back what another says. inbox_taken: messages that were taken in, so that they are not taken in twice. Ids are hashes of the sealed bytes.
+ * in the order in which they were left: one may take back what another says. inbox_taken: messages that were taken in, so that
+ * they are not taken in twice. Ids are hashes of the sealed bytes.
  */
 export const INBOX_SCHEMA = `
   CREATE TABLE inbox_outgoing(no INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, receiver BLOB NOT NULL, sealed BLOB NOT NULL);

@@ -51,8 +51,7 @@ export interface Engine extends EngineLifecycle {
   readonly techQueries: RecordQueries;
   /** Live windows over the tech space's collections. */
   readonly techLive: LiveQueries;
-  /** The same over the rows of spaces, including those that only this device shows. */
-  /** The spaces' rows to be queried and watched; opened when somebody first asks for them. */
+  /** Both over the rows of spaces, including those that only this device shows; opened when somebody first asks for them. */
   spacesListing(): { readonly queries: RecordQueries; readonly live: LiveQueries };
   /** Changes this account's profile; the members of its spaces are notified in the background. */
   readonly changeProfile: ProfileNews["change"];

@@ -89,6 +89,18 @@ export function createAclAppender(deps: AclAppenderDeps) {
     throw refusedAs("network.unavailable", undefined, refusal("network.others_faster"));
   };
 
+  /** Answers whether a record was made of it. */
+  const appendProposal = async (replica: Replica, build: AclBuild): Promise<boolean> => {
+    try {
+      const inviteSeed = deps.inviteSeedOf(replica.id);
+      return (await append(replica, build, inviteSeed ? { inviteSeed } : {})) !== undefined;
+    } catch (error) {
+      if (!(error instanceof SvcError) || error.code === "network.unavailable") throw error;
+      deps.log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: replica.id });
+      return false;
+    }
+  };
+
   return {
     append,
     /**
@@ -99,16 +111,7 @@ export function createAclAppender(deps: AclAppenderDeps) {
       // What waits behind another proposal can go when that has gone.
       for (let more = true; more; ) {
         more = false;
-        for (const build of await replica.acl.ownProposals()) {
-          try {
-            const inviteSeed = deps.inviteSeedOf(replica.id);
-            const made = await append(replica, build, inviteSeed ? { inviteSeed } : {});
-            more ||= made !== undefined;
-          } catch (error) {
-            if (!(error instanceof SvcError) || error.code === "network.unavailable") throw error;
-            deps.log.warn("sync: a proposal could not take effect on the network", { err: error, spaceId: replica.id });
-          }
-        }
+        for (const build of await replica.acl.ownProposals()) if (await appendProposal(replica, build)) more = true;
       }
     },
   };
