@@ -31,11 +31,8 @@ import {
   stopSharing,
 } from "./compose/actions.ts";
 import type { AclContext } from "./compose/compose.ts";
-import type { RequestToken } from "./record/invite-token.ts";
-import { composeRequest, composeWithdrawal } from "./record/join-request.ts";
-import { encodeAclProposal } from "./record/record.ts";
 import { rosterMember } from "./reducer/roster.ts";
-import { currentEpoch, readKeyHolders } from "./reducer/state.ts";
+import { readKeyHolders } from "./reducer/state.ts";
 
 const bytesToCid = (digest: Uint8Array) => cidFromDigest(digest) as ObjectId;
 const signedChanges = (device: Device) =>
@@ -328,70 +325,6 @@ describe("proposals", () => {
       ]);
       await exchange([owner, admin]);
       expect(roleOf(owner, x)).toBe("none");
-    }));
-});
-
-describe("a request behind the withdrawal of the one before", () => {
-  /** An owner's device, and somebody who holds an invite to ask by. */
-  const withAsking = (
-    run: (world: { owner: Device; asked: PendingOf; again: PendingOf; withdrawal: PendingOf }) => Promise<void>,
-  ): Promise<void> =>
-    withDevices(async (devices) => {
-      const owner = devices.open("owner", devices.owner);
-      const joiner = createAccount();
-      const seed = randomBytes(32);
-      await owner.space.aclService.act((c) => mintInvite(c, seed, { mode: "request" }));
-      const { acl, id } = owner.space;
-      const { epoch } = currentEpoch(acl.state)!;
-      const token: RequestToken = {
-        kind: "request",
-        spaceId: id,
-        seed,
-        basis: acl.head().id,
-        keyId: epoch.keyId,
-        metadataKey: epoch.metadataKey,
-        receivers: [devices.owner.signer.publicKey],
-      };
-      const asking = { account: joiner, token };
-      const asked = composeRequest({ ...asking, timeMs: 1 }, undefined);
-      await run({
-        owner,
-        asked,
-        again: composeRequest({ ...asking, timeMs: 2 }, undefined),
-        withdrawal: composeWithdrawal({ ...asking, timeMs: 3 }, asked.id),
-      });
-    });
-  type PendingOf = ReturnType<typeof composeRequest>;
-
-  const take = async (owner: Device, ...many: PendingOf[]): Promise<string[]> => {
-    const verdicts = await owner.space.aclService.takePending(many.map(({ bytes }) => bytes));
-    return verdicts.map((verdict) => (verdict.kind === "refused" ? verdict.refusal.code : verdict.kind));
-  };
-  const requests = (owner: Device) => [...owner.space.acl.state.requests.values()].map(({ id }) => bytesToHex(id));
-
-  test("[ACL-17] it waits until the withdrawal has its place, and takes effect then", () =>
-    withAsking(async ({ owner, asked, again, withdrawal }) => {
-      expect(await take(owner, asked)).toEqual(["kept"]);
-      await owner.space.aclService.sequence();
-      expect(requests(owner)).toEqual([bytesToHex(asked.id)]);
-      expect(await take(owner, withdrawal)).toEqual(["kept"]);
-      expect(await take(owner, again)).toEqual(["kept"]);
-      await owner.reopen();
-      await owner.space.aclService.sequence();
-      expect(requests(owner)).toEqual([bytesToHex(again.id)]);
-      expect(owner.space.aclService.pending()).toEqual([]);
-    }));
-
-  test("[ACL-17] without a withdrawal it is refused, and one of somebody else's does not help it", () =>
-    withAsking(async ({ owner, asked, again }) => {
-      await take(owner, asked);
-      await owner.space.aclService.sequence();
-      expect(await take(owner, again)).toEqual(["acl.request_pending"]);
-      const thief = createAccount();
-      const { state } = owner.space.acl;
-      const base = { space: state.space!, basis: state.head!, time: 4 };
-      const foreign = encodeAclProposal({ ...base, ops: [{ op: "requestCancel", request: asked.id }] }, thief.signer);
-      expect(await take(owner, foreign, again)).toEqual(["acl.request_of_another", "acl.request_pending"]);
     }));
 });
 

@@ -46,6 +46,9 @@ interface PendingServiceDeps {
 
 const FULL = refusal("acl.pending_full");
 
+/** What waits behind another record of its author. */
+const BEHIND_OWN: ReadonlySet<string> = new Set(["acl.behind_withdrawal", "acl.behind_request"]);
+
 const isFarewell = ({ op }: AclOp): boolean => op === "selfRemove" || op === "requestCancel";
 
 /** Records that wait until the owner's devices give them their place (ACL-15): how they are proposed, passed on and sequenced. */
@@ -103,8 +106,8 @@ export function createPendingService(deps: PendingServiceDeps) {
       }),
 
     /**
-     * Keeps records that others pass on for the owner's devices: proposals that could take effect now or behind a
-     * withdrawal that waits, and records of lost branches that could, or that members' changes name, with the records
+     * Keeps records that others pass on for the owner's devices: proposals that could take effect now, requests behind a
+     * withdrawal that waits and withdrawals behind their request, and records of lost branches that could, or that members' changes name, with the records
      * before them. Resolves to one verdict for each.
      */
     async takePending(many: readonly Uint8Array[]): Promise<PendingVerdict[]> {
@@ -118,7 +121,7 @@ export function createPendingService(deps: PendingServiceDeps) {
         const plans = new Map(fresh.map((pending) => [pending, planOf(pending)]));
         const isWorthKeeping = (pending: PendingRecord): boolean => {
           const plan = plans.get(pending) ?? planOf(pending);
-          if ("wait" in plan && plan.wait.code === "acl.behind_withdrawal") return true;
+          if ("wait" in plan && BEHIND_OWN.has(plan.wait.code)) return true;
           return "compose" in plan || alive.isFollowed(pending.id);
         };
         const full = book.keep(

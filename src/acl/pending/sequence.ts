@@ -1,9 +1,9 @@
-import { bytesToHex } from "../../base/bytes.ts";
+import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { AclContext } from "../compose/compose.ts";
 import { openEpochKey, openPreviousKey } from "../record/epoch.ts";
 import type { AclOp } from "../record/op.ts";
-import type { AclRecord, PendingRecord } from "../record/record.ts";
+import type { AclProposal, AclRecord, PendingRecord } from "../record/record.ts";
 import { sequencedPending } from "../record/signed-parts.ts";
 import { tookEffect } from "../reducer/reducer.ts";
 import { type AclState, pendingRequestOf } from "../reducer/state.ts";
@@ -95,7 +95,8 @@ export function createSequencer(port: SequencePort): Sequencer {
     const ops: AclOp[] = [{ op: "sequenced", pending: pending.bytes }];
     const fault = superseded(port.state, pending, pending.basis) ?? port.faultOf(ops, 0);
     if (!fault) return { compose: () => ({ ops, minClock: 0, placed: [], parts: [] }) };
-    return isBehindWithdrawal(port, pending, fault) ? { wait: refusal("acl.behind_withdrawal") } : { drop: fault };
+    if (isBehindWithdrawal(port, pending, fault)) return { wait: refusal("acl.behind_withdrawal") };
+    return isBehindRequest(port, pending, fault) ? { wait: refusal("acl.behind_request") } : { drop: fault };
   };
 }
 
@@ -104,6 +105,14 @@ function isBehindWithdrawal({ state, held }: SequencePort, { author }: PendingRe
   if (fault.code !== "acl.request_pending") return false;
   const earlier = pendingRequestOf(state, author);
   return earlier !== undefined && held.isTakenBack(earlier.id, author);
+}
+
+/** The withdrawal of a request that waits itself. */
+function isBehindRequest({ held }: SequencePort, { ops, author }: AclProposal, fault: Refusal): boolean {
+  const [op] = ops;
+  if (fault.code !== "acl.request_not_pending" || op?.op !== "requestCancel") return false;
+  const request = held.byId(op.request);
+  return request !== undefined && equalBytes(request.author, author);
 }
 
 /** The records without a place between the log and a pending record, as a list from its end. */
