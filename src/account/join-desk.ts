@@ -3,18 +3,26 @@ import { canManage } from "../acl/record/permission.ts";
 import { type AclProposal, decodePending } from "../acl/record/record.ts";
 import { tookEffect } from "../acl/reducer/reducer.ts";
 import { pendingRequestOf, permissionOf } from "../acl/reducer/state.ts";
-import { bytesToHex } from "../base/bytes.ts";
+import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
+import { createSemaphore } from "../base/semaphore.ts";
 import { accountIdOf } from "../crypto/account-id.ts";
 import { digestOfCid } from "../crypto/cid.ts";
+import { sha256 } from "../crypto/hash.ts";
 import type { Space } from "../space/space.ts";
+import { spaceStatusOf } from "./space-info.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
+import type { TechSpace } from "./tech-space.ts";
+
+/** Anybody can send requests for spaces that this device does not know, so only so many of the newest are kept. */
+const EARLY_MAX = 64;
 
 /** `waits`: it stands in the log, or will. `refused`: it was declined or taken back, or its invite is not live. */
 export type RequestAnswer = "waits" | "refused";
 
 interface JoinDeskDeps {
-  spaces: Pick<SpaceRegistry, "isHere" | "isHeld" | "use" | "info">;
+  tech: TechSpace;
+  spaces: Pick<SpaceRegistry, "isHere" | "isHeld" | "isOpen" | "knownRow" | "use" | "info">;
   /** Tells the account that asked what became of its request. */
   answer(to: AccountId, spaceId: SpaceId, pendingId: Uint8Array, answer: RequestAnswer): Promise<void>;
   /** Tells a member how to get at the space. */
@@ -26,10 +34,15 @@ interface JoinDeskDeps {
 /**
  * Takes requests to join that come by message, on devices of accounts that manage the space. A request that can take effect
  * waits for its position in the log like any proposal, and the account that asked is told what the log says of it. Asking
- * twice does nothing more.
+ * twice does nothing more. A request that comes before the record that it follows, as to a device of the owner that has not
+ * heard of the space yet, is kept until that record is here: who asked has been told that it was received.
  */
 export function createJoinDesk(deps: JoinDeskDeps) {
   const { spaces } = deps;
+  const { engine, store } = deps.tech.space;
+  const { earlyRequests } = store;
+  /** One after the other: a withdrawal does not overtake what it withdraws. */
+  const inTurn = createSemaphore(1);
 
   /** What the log says of a request; undefined while the log has not taken it in yet. */
   const answerTo = ({ acl: { state } }: Space, pending: AclProposal): RequestAnswer | undefined => {
@@ -56,13 +69,52 @@ export function createJoinDesk(deps: JoinDeskDeps) {
     if (op?.op === "requestJoin") await deps.answer(from, space.id, pending.id, "waits");
   };
 
-  return {
-    /** A request by message; ignored unless it is a request to join, or its withdrawal, by its own sender. */
-    async receive(from: AccountId, spaceId: SpaceId, bytes: Uint8Array): Promise<void> {
-      const pending = spaces.isHere(spaceId) && spaces.isHeld(spaceId) ? decodePending(bytes) : undefined;
-      if (pending?.kind !== "acl-proposal" || !isJoinRequest(pending) || accountIdOf(pending.author) !== from) return;
-      if (Buffer.compare(pending.space, digestOfCid(spaceId)!) !== 0) return;
-      await spaces.use(spaceId, (space) => take(space, pending));
-    },
+  /** Takes the requests that were kept for a space, oldest first, as far as what they follow is here. */
+  const takeEarly = async (space: Space): Promise<void> => {
+    for (const bytes of earlyRequests.of(space.id)) {
+      const pending = requestIn(space.id, bytes);
+      if (pending && !space.acl.has(pending.basis)) continue;
+      if (pending) await take(space, pending);
+      await engine.write(() => earlyRequests.drop(sha256(bytes)));
+    }
   };
+
+  const keep = (spaceId: SpaceId, { id, bytes }: AclProposal): Promise<void> =>
+    engine.write(() => earlyRequests.put(id, spaceId, bytes, EARLY_MAX));
+
+  const isOver = (spaceId: SpaceId): boolean => {
+    const row = spaces.knownRow(spaceId);
+    return row !== undefined && spaceStatusOf(row) === "deleted";
+  };
+
+  return {
+    /**
+     * A request by message, taken or durably kept when it resolves; ignored unless it is a request to join, or its
+     * withdrawal, by its own sender.
+     */
+    receive: (from: AccountId, spaceId: SpaceId, bytes: Uint8Array): Promise<void> =>
+      inTurn(async () => {
+        const pending = requestIn(spaceId, bytes);
+        if (!pending || accountIdOf(pending.author) !== from) return;
+        if (!spaces.isHere(spaceId) || !spaces.isHeld(spaceId))
+          return isOver(spaceId) ? undefined : keep(spaceId, pending);
+        await spaces.use(spaceId, async (space) => {
+          if (!space.acl.has(pending.basis)) return keep(spaceId, pending);
+          await takeEarly(space);
+          await take(space, pending);
+        });
+      }),
+    /** The ACL log of a space may have got what the requests that were kept for it follow. */
+    aclChanged: (spaceId: SpaceId): Promise<void> =>
+      inTurn(async () => {
+        if (earlyRequests.of(spaceId).length > 0 && spaces.isOpen(spaceId)) await spaces.use(spaceId, takeEarly);
+      }),
+  };
+}
+
+/** The request to join a space, or its withdrawal, that bytes hold; undefined for anything else. */
+function requestIn(spaceId: SpaceId, bytes: Uint8Array): AclProposal | undefined {
+  const pending = decodePending(bytes);
+  if (pending?.kind !== "acl-proposal" || !isJoinRequest(pending)) return undefined;
+  return equalBytes(pending.space, digestOfCid(spaceId)!) ? pending : undefined;
 }

@@ -1,6 +1,7 @@
 import { ACL_SCHEMA } from "./acl-table.ts";
 import { UNCOUNTED_ROW_BYTES } from "./change-table.ts";
 import type { Schema } from "./database.ts";
+import { EARLY_REQUEST_SCHEMA } from "./early-request-table.ts";
 import { FILE_SCHEMA } from "./file-table.ts";
 import { INBOX_SCHEMA } from "./inbox-table.ts";
 import { type KeptThrice, keepThrice } from "./kept-thrice.ts";
@@ -209,6 +210,7 @@ export const KEPT_IN_SPACE: readonly KeptThrice[] = [
     "kept_keys",
     "inbox_outgoing",
     "inbox_taken",
+    "early_requests",
     "network_places",
     "place_hints",
     "unnotified",
@@ -226,12 +228,13 @@ export const KEPT_FOR_OPENING = KEPT_IN_SPACE.filter(({ table }) =>
 
 /** Steps that were never released came before: their databases are refused. */
 export const SPACE_SCHEMA: Schema = {
-  givenUp: 26,
+  givenUp: 27,
   migrations: [
     (db) => {
       db.exec(TRUTH);
       db.exec(ACL_SCHEMA);
       db.exec(INBOX_SCHEMA);
+      db.exec(EARLY_REQUEST_SCHEMA);
       db.exec(PLACE_SCHEMA);
       db.exec(UNNOTIFIED_SCHEMA);
       db.exec(PROJECTION);

@@ -4,6 +4,7 @@ import { mendTypes, searchForMistyped } from "./column-types.ts";
 import { type OpenOptions, openDatabase } from "./database.ts";
 import { createDerivedTable } from "./derived-table.ts";
 import { createDirtyRowTable } from "./dirty-row-table.ts";
+import { createEarlyRequestTable } from "./early-request-table.ts";
 import { emptySpace } from "./empty-databases.ts";
 import { createFileTable } from "./file-table.ts";
 import { createHistoryTable } from "./history-table.ts";
@@ -128,6 +129,7 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     datasetName: (no: number): string => datasetByNo.get(no)?.name ?? "",
     ...createAclTable(db),
     inbox: createInboxTable(db),
+    earlyRequests: createEarlyRequestTable(db),
     places: createPlaceTable(db),
     unnotified: createUnnotifiedTable(db),
     memo: createReadMemo(db),

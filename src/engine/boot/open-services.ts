@@ -133,6 +133,7 @@ export function openServices(deps: OpenServicesDeps) {
     profile,
   });
   const desk = createJoinDesk({
+    tech,
     spaces,
     answer: messages.answered,
     admit: messages.added,
@@ -157,6 +158,14 @@ export function openServices(deps: OpenServicesDeps) {
   };
   events.on("opened", notifyAdmitted);
   events.on("aclChanged", notifyAdmitted);
+  const takeEarlyRequests = (space: Space): void => {
+    desk.aclChanged(space.id).catch((err: unknown) => {
+      if (!space.engine.closing())
+        log.warn("requests to join that came early could not be taken", { err, spaceId: space.id });
+    });
+  };
+  events.on("opened", takeEarlyRequests);
+  events.on("aclChanged", takeEarlyRequests);
   events.on("committed", (space, { touched }) => {
     if (touched.some(({ dataset }) => dataset === PAIR_PROFILES_DATASET)) followRights(space);
   });
