@@ -18,15 +18,24 @@ const PRELOAD = join(ROOT, "test/support/gates/trace-preload.ts");
 const QUIET = { SVC_SYNC_INTERVAL: "1h", SVC_INDEX_ENABLED: "false" };
 const FROM_SOURCES = { binary: join(ROOT, "cli/main.ts"), wrapper: [process.execPath] };
 
-/** A server whose trace goes to a file. */
-const startTraced = (dir: ScratchDir): Promise<Device> =>
-  startDevice({
+/** A server whose traces go to a file. */
+interface Traced {
+  readonly device: Device;
+  readonly path: string;
+}
+
+async function startTraced(dir: ScratchDir, name: string, mnemonic?: string): Promise<Traced> {
+  const path = join(dir.path, `${name}.json`);
+  const device = await startDevice({
     ...FROM_SOURCES,
+    ...(mnemonic === undefined ? {} : { mnemonic }),
     lan: true,
     wrapper: [process.execPath, "--preload", PRELOAD],
     startTimeoutMs: 60_000,
-    env: { ...QUIET, TRACE_FILE: join(dir.path, "trace.json") },
+    env: { ...QUIET, TRACE_FILE: path },
   });
+  return { device, path };
+}
 
 /** A file that was entered, from the visit of that number; of several calls by one visit one is told. */
 interface Visit {
@@ -36,18 +45,20 @@ interface Visit {
 
 const filesOf = (visits: readonly Visit[]): string[] => [...new Set(visits.map(({ file }) => file))];
 
-async function traceOf({ server }: Device, dir: ScratchDir, run: () => Promise<unknown>): Promise<Visit[]> {
-  const path = join(dir.path, "trace.json");
-  server.signal("SIGUSR2");
+async function traceOf({ device, path }: Traced, run: () => Promise<unknown>): Promise<Visit[]> {
+  device.server.signal("SIGUSR2");
   await until(() => existsSync(`${path}.begun`), "the server to be quiet", 60_000);
   rmSync(`${path}.begun`);
   await run();
-  server.signal("SIGUSR2");
+  device.server.signal("SIGUSR2");
   await until(() => existsSync(path), "the trace");
   const visits = JSON.parse(readFileSync(path, "utf8")) as Visit[];
   rmSync(path);
   return visits;
 }
+
+/** Until nothing that a server does of itself is due or under way. */
+const untilQuiet = (traced: Traced): Promise<unknown> => traceOf(traced, async () => {});
 
 /** The files that the architecture names under a heading, in ten lines, each once. */
 function namedUnder(heading: string): string[] {
@@ -155,33 +166,48 @@ rule(
   "a write and a change from the LAN go through the files that the architecture names, in that order, and enter none from two sides",
   async () => {
     using dir = scratchDir("svc-walk");
-    await using first = await startTraced(dir);
+    const one = await startTraced(dir, "one");
+    await using first = one.device;
     const { client } = first.server;
     const space = await createSpace(client);
     const collection = await createCollection(client, space.id);
     const set = ({ server }: Device, text: string) =>
       openCollection(server.client, collection).modify([setFields("record", { s: text })]);
     await set(first, "before");
-    await expectWalk("A local write", () => traceOf(first, dir, () => set(first, "traced")), {
+    await expectWalk("A local write", () => traceOf(one, () => set(first, "traced")), {
       "src/change/graph/change-log.ts": ["src/change/local-writer.ts", "src/change/commit.ts"],
       "src/base/events.ts": ["src/change/commit.ts", "src/space/space-events.ts"],
     });
-    await using second = await startDevice({ lan: true, mnemonic: first.mnemonic, env: QUIET, ...FROM_SOURCES });
+    const other = await startTraced(dir, "other", first.mnemonic);
+    await using second = other.device;
     const textAt = async ({ server }: Device) => {
       const reply = await server.client.request("POST", `/v1/spaces/${space.id}/query`, { body: collection.target });
       return reply.text;
     };
     const isSynced = async () => (await statusOf(first, space.id)).state === "synced";
     await until(async () => (await textAt(second)).includes("traced"), "the second device", 60_000);
-    // Each has asked the other, and neither lacks anything: neither has a reason to be heard of by the other.
-    for (const device of [second, first]) await forceSynced(device, space.id);
-    await expectWalk("A change from the LAN", (time) =>
-      traceOf(first, dir, async () => {
+    /**
+     * Neither has a reason to ask the other: of what one got the other is notified, and makes a round. A forced one comes after all
+     * notices that were sent before, on the same connection.
+     */
+    const untilBothQuiet = async () => {
+      for (const [device, traced] of [
+        [first, one],
+        [second, other],
+      ] as const) {
+        await untilQuiet(one);
+        await forceSynced(device, space.id);
+        await untilQuiet(traced);
+      }
+    };
+    await expectWalk("A change from the LAN", async (time) => {
+      await untilBothQuiet();
+      return traceOf(one, async () => {
         await set(second, `from afar ${time}`);
         await until(async () => (await textAt(first)).includes(`from afar ${time}`), "the change at the first", 60_000);
         await until(isSynced, "synced again", 60_000);
-      }),
-    );
+      });
+    });
   },
   150_000,
 );
