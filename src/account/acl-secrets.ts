@@ -115,6 +115,25 @@ export function createAclSecrets(tech: TechSpace, account: Account) {
       const asked = rowOf(spaceId)?.["asked"];
       return typeof asked === "string" && asked !== "" ? base64ToBytes(asked) : undefined;
     },
+    /** The record with which the membership began that was the last to end (`membershipBegan`). */
+    formerOf(spaceId: SpaceId): Uint8Array | undefined {
+      const former = rowOf(spaceId)?.["former"];
+      return typeof former === "string" && former !== "" ? base64ToBytes(former) : undefined;
+    },
+    /** This account's membership has ended, as far as it is concerned; undefined: it goes on. */
+    async keepFormer(spaceId: SpaceId, began: Uint8Array | undefined): Promise<void> {
+      const former = began ? bytesToBase64(began) : "";
+      if ((rowOf(spaceId)?.["former"] ?? "") === former) return;
+      await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "former", value: former }]);
+    },
+    /** Until when leavings count as taken back, in Unix milliseconds. */
+    takenBackMs(spaceId: SpaceId): number {
+      const back = rowOf(spaceId)?.["back"];
+      return typeof back === "string" && /^\d{1,16}$/.test(back) ? Number(back) : 0;
+    },
+    /** This account joined again while its leaving waited for others to hear of it. */
+    keepTakenBack: (spaceId: SpaceId, nowMs: number): Promise<unknown> =>
+      tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "back", value: String(nowMs) }]),
     /** Where to find a space that this account joins by a token, or that somebody added it to. */
     placeOf(spaceId: SpaceId): SpacePlace | undefined {
       const record = knownOf(spaceId);

@@ -16,6 +16,7 @@ import type { SpacePlace } from "../space/port/places.ts";
 import type { Space } from "../space/space.ts";
 import { type AclSecrets, placeOfToken } from "./acl-secrets.ts";
 import { createDelays } from "./delays.ts";
+import { membershipBegan } from "./former-membership.ts";
 import type { RequestAnswer } from "./join-desk.ts";
 import type { createJoinRequests } from "./join-requests.ts";
 import { ACL_SECRETS_DATASET } from "./private-datasets.ts";
@@ -23,6 +24,7 @@ import { createSerialWork } from "./serial-work.ts";
 import type { Farewells } from "./space-farewells.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
 import type { SpaceLife } from "./space-life.ts";
+import { JOIN_ASKED } from "./space-notes.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
 import { createSpaceSeeker } from "./space-seeker.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
@@ -33,8 +35,6 @@ import { createWaiters } from "./waiters.ts";
 const RECHECK_MS = 2_000;
 /** How long joining waits for the space's ACL log, which shows a revoked invite at once. */
 const ACL_LOG_WAIT_MS = 5_000;
-/** Kept in the space's store: this device's request whose answer is awaited. */
-const ASKED = "join-asked";
 
 interface JoinServiceDeps {
   tech: TechSpace;
@@ -80,6 +80,13 @@ export function createJoinService(deps: JoinServiceDeps) {
     return status === "joining" || (status === "active" && secrets.placeOf(spaceId) !== undefined);
   };
 
+  /** Whether this account is a member, by more than a membership that it has ended: whoever gave the log may not know that. */
+  const isIn = (space: Space): boolean => {
+    const former = secrets.formerOf(space.id);
+    const began = former && membershipBegan(space);
+    return space.role() !== "none" && !(former && began && equalBytes(former, began));
+  };
+
   /** One step after the other, each taken from what the log says then. */
   const advance = (spaceId: SpaceId): Promise<void> => serially(spaceId, () => step(spaceId));
 
@@ -122,12 +129,13 @@ export function createJoinService(deps: JoinServiceDeps) {
   const step = async (spaceId: SpaceId): Promise<void> => {
     if (!isJoining(spaceId) || !spaces.isHere(spaceId)) return;
     const space = await spaces.openHeld(spaceId);
-    if (space.role() !== "none") return life.activate(spaceId);
+    if (isIn(space)) return life.activate(spaceId);
     const token = secrets.tokenOf(spaceId);
     const { state } = space.acl;
     if (state.deletedAt !== undefined) return refuse(spaceId);
+    if (token && space.role() !== "none") return recheck(space, token);
     if (!token || (pendingRequestOf(state, space.accountKey) && !letsIn(space, token))) return;
-    const asked = space.engine.note(ASKED);
+    const asked = space.engine.note(JOIN_ASKED);
     // The request got its position in the log and waits no more: it was declined, or taken back.
     if (asked && (state.sequenced.has(bytesToHex(asked)) || space.acl.at(asked))) return end(spaceId);
     if (!isLive(space, token)) return recheck(space, token);
@@ -165,7 +173,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     await spaces.whenRemoved(spaceId);
     if (spaces.isHere(spaceId)) {
       const space = await spaces.openHeld(spaceId);
-      await space.engine.write((tx) => tx.dropNote(ASKED));
+      await space.engine.write((tx) => tx.dropNote(JOIN_ASKED));
     }
     if (status === "joining") return;
     const spaceType = row?.["spaceType"] ? {} : { spaceType: SPACE_TYPE };
@@ -181,15 +189,14 @@ export function createJoinService(deps: JoinServiceDeps) {
     if (records && !space.engine.closing()) await space.aclService.takeEach(records);
   };
 
-  /** The ACL log here does not know the token: it may be older than the token is. */
+  /** The ACL log here does not know the token, or that this account has ended a membership: it may be older than that. */
   const recheck = async (space: Space, token: InviteToken): Promise<void> => {
     await takeNewest(space, token);
     if (stopped || !isJoining(space.id)) return;
-    if (space.role() !== "none") return life.activate(space.id);
-    if (isLive(space, token)) return ask(space, token);
-    // A peer's log may be older than the token, too; only a log that knew the token can say that it is over.
-    if (knowsToken(space, token)) return refuse(space.id);
-    later.set(space.id);
+    if (isIn(space)) return life.activate(space.id);
+    // A peer's log may be older than the token, too, or than the end of a membership before.
+    if (space.role() !== "none" || !knowsToken(space, token)) return later.set(space.id);
+    return isLive(space, token) ? ask(space, token) : refuse(space.id);
   };
 
   const ask = async (space: Space, token: InviteToken): Promise<void> => {
@@ -207,7 +214,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     }
     if (!asked) return;
     const { id } = asked;
-    await space.engine.write((tx) => tx.putNote(ASKED, id));
+    await space.engine.write((tx) => tx.putNote(JOIN_ASKED, id));
     if (space.role() !== "none") await life.activate(space.id);
   };
 
@@ -216,7 +223,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     const pending = secrets.askedOf(space.id);
     if (!pending) return;
     await space.aclService.takePending([pending]);
-    await space.engine.write((tx) => tx.putNote(ASKED, sha256(pending)));
+    await space.engine.write((tx) => tx.putNote(JOIN_ASKED, sha256(pending)));
     await requests.ask(space.id);
     await deps.round(space.id);
   };

@@ -15,11 +15,14 @@ import { createdSpaceGenesis, derivedSpaceGenesis, type Space, type SpaceGenesis
 import type { SpaceEvents } from "../space/space-events.ts";
 import { type SpaceMetadata, writeSpaceMetadata } from "../space/space-index.ts";
 import type { AccountStore } from "../store/account-store.ts";
+import type { AclSecrets } from "./acl-secrets.ts";
+import { membershipBegan } from "./former-membership.ts";
 import type { SpaceCreation } from "./space-creation.ts";
 import { endedFields, endingOf, type SpaceEnding } from "./space-ending.ts";
 import type { Farewells } from "./space-farewells.ts";
 import { DERIVED_SPACES, type SpaceGeneses } from "./space-geneses.ts";
 import { spaceStatusOf } from "./space-info.ts";
+import { JOIN_ASKED } from "./space-notes.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
@@ -37,15 +40,14 @@ interface SpaceLifeDeps {
   events: SpaceEvents;
   /** Moves a space's ACL the way the moment allows. */
   changeAcl(space: Space, build: AclBuild): Promise<unknown>;
-  /** Whether this account reads the space by a guest key. */
-  isGuest(spaceId: SpaceId): boolean;
+  secrets: Pick<AclSecrets, "tokenOf" | "keepFormer" | "keepTakenBack" | "takenBackMs">;
 }
 
 /** The life of the account's spaces, from their making to their end (SPACE-2). */
 export type SpaceLife = ReturnType<typeof createSpaceLife>;
 
 export function createSpaceLife(deps: SpaceLifeDeps) {
-  const { account, tech, store, spaces, creation, farewells, events, log } = deps;
+  const { account, tech, store, spaces, secrets, creation, farewells, events, log } = deps;
   /** Spaces that this device is ending: a change of their ACL log alone must not close them in the middle of that. */
   const acting = new Set<SpaceId>();
 
@@ -76,7 +78,15 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     const row = tech.spaceRow(space.id);
     const ending = row && spaceStatusOf(row) === "active" ? endingOf(space) : undefined;
     if (!ending) return;
-    const status = ending.how !== "deleted" && deps.isGuest(space.id) ? "guest_revoked" : "deleted";
+    const token = secrets.tokenOf(space.id);
+    const isGuest = token?.kind === "guest";
+    if (!isGuest) await secrets.keepFormer(space.id, membershipBegan(space));
+    // Somebody had heard of a leaving that was taken back: what it was taken back by goes on.
+    if (ending.how === "left" && token?.kind === "member" && ending.atMs <= secrets.takenBackMs(space.id)) {
+      await space.engine.write((tx) => tx.dropNote(JOIN_ASKED));
+      return void (await tech.setSpaceRow(space.id, { status: "joining" }));
+    }
+    const status = ending.how !== "deleted" && isGuest ? "guest_revoked" : "deleted";
     const final = ending.how === "deleted" ? { final: true } : {};
     await tech.setSpaceRow(space.id, { status, ...final, ...endedFields(ending) });
   }
@@ -100,7 +110,11 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
   async function takeBackFarewell(spaceId: SpaceId): Promise<void> {
     farewells.drop(spaceId);
     await spaces.whenRemoved(spaceId);
-    if (spaces.isHere(spaceId)) await spaces.use(spaceId, (space) => space.aclService.withdrawLeave());
+    if (!spaces.isHere(spaceId)) return;
+    await spaces.use(spaceId, async (space) => {
+      if (await space.aclService.withdrawLeave()) await secrets.keepTakenBack(spaceId, deps.clock.nowMs());
+      if (space.role() !== "none") await secrets.keepFormer(spaceId, undefined);
+    });
   }
 
   /** A device that does not hold the space cannot take back the request to join it; the device that holds it does. */
@@ -127,7 +141,9 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
   async function endByActing(space: Space, build: AclBuild, fields: JsonObject): Promise<void> {
     acting.add(space.id);
     try {
+      const began = membershipBegan(space);
       await deps.changeAcl(space, build);
+      await secrets.keepFormer(space.id, began);
       await endWithFarewell(space, fields);
     } finally {
       acting.delete(space.id);

@@ -139,13 +139,17 @@ export function createPendingService(deps: PendingServiceDeps) {
       });
     },
 
-    /** Forgets this account's own proposals to leave or to take back a request: it has joined again meanwhile. */
-    withdrawLeave: (): Promise<void> =>
+    /**
+     * Forgets this account's own proposals to leave or to take back a request: it has joined again meanwhile. Answers whether there
+     * was one.
+     */
+    withdrawLeave: (): Promise<boolean> =>
       engine.changeAcl(() => {
-        for (const { pending } of acl.pending.list())
-          if (pending.kind === "acl-proposal" && book.isOwn(pending) && pending.ops.every(isFarewell))
-            acl.pending.drop(pending.id);
-        return { result: undefined };
+        const own = acl.pending
+          .list()
+          .filter(({ pending: one }) => one.kind === "acl-proposal" && book.isOwn(one) && one.ops.every(isFarewell));
+        for (const { pending } of own) acl.pending.drop(pending.id);
+        return { result: own.length > 0 };
       }),
 
     /** Whether `sequence` may find something to do. */

@@ -85,7 +85,7 @@ export function openServices(deps: OpenServicesDeps) {
     farewells,
     events,
     changeAcl,
-    isGuest: (spaceId) => secrets.tokenOf(spaceId)?.kind === "guest",
+    secrets,
   });
   const box = inboxBoxOf(tech.space);
   const outbox = createOutbox({ account, box, clock, hasNetwork: deps.hasNetwork });
