@@ -128,7 +128,8 @@ describeWithNats("hostile messages on the network", () => {
       const genuine = forgeChange(world, author).bytes;
       for (let i = 0; i < 20; i++) await attacked.putChanges([...bad, genuine, ...bad]);
       await attacked.honestSyncGoesOn();
-      // 12 MB of changes that wait for what never comes, each by somebody else.
+      const bytesBefore = [server, honest].map((device) => spaceBytesOf(device, spaceId));
+      // 12 MB of changes that wait for what never comes, each by somebody else: there is room for 8 MiB of them.
       for (let i = 0; i < 60; i++) {
         const stranger = createAccount();
         const parents = [randomBytes(32)];
@@ -136,7 +137,10 @@ describeWithNats("hostile messages on the network", () => {
         await attacked.putChanges([forgeChange(world, stranger, over, randomBytes(200 << 10)).bytes]);
       }
       await attacked.honestSyncGoesOn();
-      for (const device of [server, honest]) {
+      for (const [at, device] of [server, honest].entries()) {
+        const kept = spaceBytesOf(device, spaceId) - bytesBefore[at]!;
+        expect(kept).toBeGreaterThan(4 << 20);
+        expect(kept).toBeLessThan(10 << 20);
         const path = `/v1/spaces/${spaceId}/sync-status`;
         await until(
           async () => (await device.server.client.get<{ state: string }>(path)).state === "synced",
