@@ -13,7 +13,7 @@ import { prepareDataRoot } from "./engine/data-root.ts";
 import { formatAddress, type ListenAddress } from "./engine/listen-address.ts";
 import type { AnswerRequest } from "./engine/runtime/local-api.ts";
 import { StartRefusal } from "./engine/start-refusal.ts";
-import { createApp } from "./http/app.ts";
+import { createAppLater } from "./http/app.ts";
 import { CONTROL_ROUTES } from "./http/control/control-routes.ts";
 import { docsPages } from "./http/docs-pages.ts";
 import { createListener, type Listener } from "./http/listener.ts";
@@ -90,7 +90,7 @@ export async function createServer(options: CreateServerOptions = {}): Promise<R
     disableIdleTimeout: listener.disableIdleTimeout,
   };
   const pages = [...(wantsUi(config, options) ? [uiPages] : []), ...(options.mobile ? [] : [docsPages])];
-  const app = createApp({
+  const app = createAppLater({
     routes: options.mobile ? ROUTES : [...ROUTES, openApiRoute(ROUTES)],
     host,
     server: handle,
@@ -214,7 +214,7 @@ interface ControlDeps {
 
 /** The control API beside the main one. A default port that is taken gives way to a free one; one that was asked for does not. */
 function startControl(control: Listener, { config, host, server, log, options }: ControlDeps): void {
-  const app = createApp({
+  const app = createAppLater({
     routes: [...CONTROL_ROUTES, openApiRoute(CONTROL_ROUTES, "/openapi.json")],
     host,
     server: { ...server, disableIdleTimeout: control.disableIdleTimeout },

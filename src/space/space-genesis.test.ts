@@ -3,14 +3,17 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDir } from "../../test/support/scratch.ts";
 import { createAccount } from "../../test/support/worlds/acl-world.ts";
+import { registryOf } from "../../test/support/worlds/test-space.ts";
 import { encodeAclRecord } from "../acl/record/record.ts";
 import { decodeSpaceHeader } from "../acl/record/space-header.ts";
 import { randomBytes } from "../base/random.ts";
 import { openSpaceStore } from "../store/space-store.ts";
 import { genesisOfRoot } from "./genesis.ts";
-import { createdSpaceGenesis, writeGenesis } from "./space.ts";
+import { createdSpaceGenesis, openSpace, writeGenesis } from "./space.ts";
 
-const genesis = createdSpaceGenesis(createAccount(), { nowMs: () => 1_800_000_000_000 });
+const account = createAccount();
+const clock = { nowMs: () => 1_800_000_000_000 };
+const genesis = createdSpaceGenesis(account, clock);
 
 /** How many ACL records a space's file holds. */
 function recordsIn(path: string): number {
@@ -38,6 +41,20 @@ test("[SPACE-6] a file that a crash left without its header becomes the space; g
   openSpaceStore(path).close();
   for (let i = 0; i < 2; i++) writeGenesis(path, genesis);
   expect(recordsIn(path)).toBe(1);
+});
+
+test("[SPACE-6] a file without its header becomes the space as it is opened with its genesis, and is damaged without", () => {
+  using dir = scratchDir("svc-genesis");
+  const path = join(dir.path, "space.db");
+  openSpaceStore(path).close();
+  const deps = { account, clock, registry: () => registryOf() };
+  expect(() => openSpace(path, genesis.spaceId, deps)).toThrow("is not the space");
+  for (let i = 0; i < 2; i++) {
+    const space = openSpace(path, genesis.spaceId, { ...deps, genesis });
+    expect(space.role()).toBe("owner");
+    expect(space.acl.records()).toHaveLength(1);
+    void space.close();
+  }
 });
 
 test("[ACL-12] a root is one by the header that it carries: nobody begins another's space with a record of its own", () => {

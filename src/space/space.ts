@@ -73,20 +73,26 @@ export function writeGenesis(path: string, genesis: SpaceGenesis): void {
   if (isNew) rmSync(target, { force: true });
   const store = openSpaceStore(target, { durability: isNew ? "at-close" : "full" });
   try {
-    store.db.transaction(() => {
-      if (store.meta(HEADER_KEY)) return;
-      store.putMeta(HEADER_KEY, genesis.header);
-      store.addAclRecord(0, genesis.aclRoot.id, genesis.aclRoot.bytes);
-    })();
+    putGenesis(store, genesis);
   } finally {
     store.close();
   }
   if (isNew) renameSync(target, path);
 }
 
+function putGenesis(store: SpaceStore, { header, aclRoot }: SpaceGenesis): void {
+  store.db.transaction(() => {
+    if (store.meta(HEADER_KEY)) return;
+    store.putMeta(HEADER_KEY, header);
+    store.addAclRecord(0, aclRoot.id, aclRoot.bytes);
+  })();
+}
+
 export interface OpenSpaceDeps<R extends RulesRegistry = RulesRegistry> {
   account: Account;
   clock: Clock;
+  /** What a file without a header begins with, where it is known; otherwise such a file is damaged. */
+  genesis?: SpaceGenesis | undefined;
   /** Whether its changes are listed for the history. Default true. */
   keepsHistory?: boolean;
   /** Rules of the datasets; may read the space's own definitions in its store. */
@@ -140,6 +146,7 @@ function* openingAsStored<R extends RulesRegistry>(
   const store = openSpaceStore(path, { copying: deps.walCopying });
   try {
     mendForOpening(store, deps);
+    if (deps.genesis && !store.meta(HEADER_KEY)) putGenesis(store, deps.genesis);
     // A long ACL log whose snapshot is gone or damaged takes many steps.
     const snapshot = yield* judgingAclLog(store, headerOf(store, spaceId));
     if (snapshot) putSnapshot(store, snapshot);

@@ -58,6 +58,9 @@ export const bootEngine: BootEngine = async (options): Promise<Engine> => {
   const added = addWorkers(workers, options, booted);
 
   const bootPass = async (): Promise<void> => {
+    // Whoever boots goes on first, up to its listener.
+    await new Promise((turn) => setImmediate(turn));
+    if (closing) return;
     await services.life.bootPass(isClosing);
     if (closing) return;
     await workers.startAll();

@@ -83,9 +83,11 @@ async function openTechSpace(
   { paths, openSpace }: Stores,
 ): Promise<TechSpace> {
   const genesis = derivedSpaceGenesis(account, TECH_SPACE_NAME);
-  writeGenesis(paths.space(genesis.spaceId), genesis);
-  paths.syncDirectory();
-  const options = { as: account, builtIns: techDatasets(), keepsHistory: false };
+  if (!paths.hasSpace(genesis.spaceId)) {
+    writeGenesis(paths.space(genesis.spaceId), genesis);
+    paths.syncDirectory();
+  }
+  const options = { as: account, builtIns: techDatasets(), keepsHistory: false, genesis };
   const space = parts.adopt(await openSpace(genesis.spaceId, options), closePart);
   return createTechSpace(space, await techIndex(space));
 }

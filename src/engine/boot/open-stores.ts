@@ -11,7 +11,7 @@ import type { WritableDataset } from "../../domain/type/port.ts";
 import { createSchema, type Schema } from "../../domain/type/schema.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { createReaderPool, type ReaderPool } from "../../query/readers/reader-pool.ts";
-import { openSpaceInSlices, type Space } from "../../space/space.ts";
+import { openSpaceInSlices, type Space, type SpaceGenesis } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import { type AccountStore, openAccountStore } from "../../store/account-store.ts";
 import { openingPatiently } from "../../store/locked-database.ts";
@@ -37,6 +37,7 @@ interface OpenSpaceOptions {
   as: Account;
   builtIns: ReadonlyMap<string, WritableDataset>;
   keepsHistory: boolean;
+  genesis?: SpaceGenesis;
 }
 
 /** Boot, phase 1. What it opens is closed with `parts`. */
@@ -82,11 +83,12 @@ export async function openStores(deps: {
       if (!schema) throw new Error(`the space ${spaceId} is not open`);
       return schema;
     },
-    async openSpace(spaceId, { as, builtIns, keepsHistory }) {
+    async openSpace(spaceId, { as, builtIns, keepsHistory, genesis }) {
       const space = await openingPatiently(() =>
         openSpaceInSlices(paths.space(spaceId), spaceId, {
           account: as,
           clock,
+          genesis,
           keepsHistory,
           checker,
           walCopying,
