@@ -68,11 +68,19 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     return log.findWriter(signer.publicKey, writerId) ?? log.addWriter(signer.publicKey, writerId, scope);
   };
 
-  /** The envelope fields that a root and a change share. */
-  const nextHeader = (writer: WriterRow, parents: readonly { id: Uint8Array; lamport: number }[]) => {
+  /** The writer's next envelope, and the position of the ACL log that it names. */
+  const nextHeader = (
+    { kind, object, keyId }: Pick<ChangeHeader, "kind" | "object" | "keyId">,
+    writer: WriterRow,
+    parents: readonly { id: Uint8Array; lamport: number }[],
+  ): { header: ChangeHeader; aclPos: number } => {
     const head = acl.head();
     const lamport = 1 + Math.max(writer.lamport, head.clock, ...parents.map((parent) => parent.lamport));
-    return {
+    // Written out: to spread it was 0.8 % of a write.
+    const header: ChangeHeader = {
+      kind,
+      object,
+      keyId,
       space,
       parents: parents.map((parent) => parent.id),
       lamport,
@@ -82,8 +90,8 @@ export function createLocalWriter(deps: LocalWriterDeps) {
       author: signer.publicKey,
       time: clock.nowMs(),
       acl: head.id,
-      aclPos: head.pos,
     };
+    return { header, aclPos: head.pos };
   };
 
   return {
@@ -101,10 +109,9 @@ export function createLocalWriter(deps: LocalWriterDeps) {
     /** Makes an object. Its first content change must follow in the same write. */
     createObject(scope: WriteScope): ObjectEntry {
       const writer = ownWriter(scope);
-      const { aclPos, ...fields } = nextHeader(writer, []);
       // Without it, two copies of one device make the same object when they write in the same millisecond.
       const keyId = randomBytes(ROOT_NONCE_BYTES);
-      const header: ChangeHeader = { kind: "root", object: null, keyId, ...fields };
+      const { header, aclPos } = nextHeader({ kind: "root", object: null, keyId }, writer, []);
       const { bytes, id } = encodeChange(encodeHeader(header), undefined, signer);
       const object = objects.insert(id, bytes, signer.publicKey, header.time);
       scope.onRollback(() => objects.forget(object));
@@ -151,8 +158,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
               .sort((a, b) => b.lamport - a.lamport)
               .slice(0, LIMITS.changeParents)
               .sort((a, b) => Buffer.compare(a.id, b.id));
-      const { aclPos, ...fields } = nextHeader(writer, parents);
-      const header: ChangeHeader = { kind: "change", object: object.id, keyId: epoch.id, ...fields };
+      const { header, aclPos } = nextHeader({ kind: "change", object: object.id, keyId: epoch.id }, writer, parents);
       const headerBytes = encodeHeader(header);
       const sealed = opener.seal(body, object.idText, epoch, headerBytes);
       if (!sealed) throw bodyTooLarge(refusal("body.opened"));

@@ -297,7 +297,8 @@ export function createCommitQueue(
   const join = <T>(run: (scope: WriteScope) => T, how: Pick<Entry, "growth" | "isNote">, line: Entry[]) =>
     new Promise<T>((resolve, reject) => {
       if (closed) return reject(new Error("the commit queue is closed"));
-      line.push({ run, ...how, resolve: resolve as (value: unknown) => void, reject });
+      const { growth, isNote } = how;
+      line.push({ run, growth, isNote, resolve: resolve as (value: unknown) => void, reject });
       schedule();
     });
 

@@ -25,7 +25,7 @@ export function createBodyOpener(spaceId: SpaceId, keys: KeyRing) {
   let derived = new Map<string, Uint8Array>();
 
   const objectKey = (keyId: Uint8Array, readKey: Uint8Array, objectId: ObjectId): Uint8Array => {
-    const name = `${Buffer.from(keyId).toString("latin1")}${objectId}`;
+    const name = `${keyId.toHex()}${objectId}`;
     const known = derived.get(name);
     if (known) return known;
     if (derived.size >= MAX_CACHED_KEYS) derived = new Map();

@@ -1,4 +1,5 @@
 import { zstdDecompressSync } from "node:zlib";
+import { concatBytes } from "../../base/bytes.ts";
 import { isJsonObject, type Json, type JsonObject } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
@@ -33,6 +34,7 @@ export interface ChangeBody {
  * compressed.
  */
 const PLAIN = 0;
+const PLAIN_TAG = Uint8Array.of(PLAIN);
 const ZSTD = 1;
 /** The fastest level: bodies are small, and a write waits for it. */
 const ZSTD_LEVEL = 1;
@@ -85,7 +87,7 @@ export function encodeBody(body: ChangeBody): Uint8Array | undefined {
     if (packed.length < least) return Buffer.concat([Uint8Array.of(ZSTD), packed, padding(least - packed.length)]);
     if (packed.length < text.length) return Buffer.concat([Uint8Array.of(ZSTD), packed]);
   }
-  return Buffer.concat([Uint8Array.of(PLAIN), text]);
+  return concatBytes(PLAIN_TAG, text);
 }
 
 /** A frame that is skipped, of at least so many bytes. */

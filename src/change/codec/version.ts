@@ -11,7 +11,8 @@ const RECORD_ID_TAG = utf8ToBytes("svc/record-id/v1\0");
  */
 export function versionOf(lamport: number, changeId: Uint8Array): string {
   const digits = lamport.toString(32);
-  return digits.length.toString(32) + digits + Buffer.from(changeId.buffer, changeId.byteOffset, 6).toString("hex");
+  // Asking for an array's buffer has one made, which costs more than the rest of the digits.
+  return digits.length.toString(32) + digits + changeId.toHex().slice(0, 12);
 }
 
 const VERSION = /^([1-9a-b])([0-9a-v]{1,11})([0-9a-f]{12})$/;
