@@ -17,6 +17,19 @@ test("listeners are called in the order in which they were added, each for what 
   expect(heard).toEqual(["first a b", "second b", "gone"]);
 });
 
+test("what is relayed reaches those who listen here in its place, with what it is of before its arguments", () => {
+  const one = createEvents<{ moved: [to: string]; gone: [] }>();
+  const all = createEvents<{ moved: Happenings["moved"] }>();
+  const heard: string[] = [];
+  one.on("moved", (to) => heard.push(`before ${to}`));
+  all.relay("moved", one, "a");
+  one.on("moved", (to) => heard.push(`after ${to}`));
+  all.on("moved", (from, to) => heard.push(`${from} ${to}`));
+  one.emit("moved", "b");
+  one.emit("gone");
+  expect(heard).toEqual(["before b", "a b", "after b"]);
+});
+
 test("who stopped listening is not called any more, even when another listener stopped it just now", () => {
   const events = createEvents<Happenings>();
   const heard: string[] = [];

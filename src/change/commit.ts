@@ -4,9 +4,9 @@ import type { ChangeVerdicts } from "./fold/change-verdicts.ts";
 import type { CommitBatch, OpenBatch } from "./fold/commit-batch.ts";
 import type { ObjectDeletions } from "./fold/object-deletions.ts";
 import type { Projection } from "./fold/projection.ts";
-import type { ChangeLog } from "./graph/change-log.ts";
 import type { ObjectCache } from "./graph/object-cache.ts";
 import type { Unblocked } from "./graph/unblocked.ts";
+import type { WriterChains } from "./graph/writer-chains.ts";
 import type { LocalWriter } from "./local-writer.ts";
 import { createLogErasure } from "./log-erasure.ts";
 import type { Reactions } from "./reactions.ts";
@@ -15,7 +15,7 @@ import { createRefolding } from "./refolding.ts";
 interface CommitsDeps {
   store: SpaceStore;
   objects: ObjectCache;
-  log: ChangeLog;
+  chains: WriterChains;
   batch: OpenBatch;
   projection: Projection;
   verdicts: ChangeVerdicts;
@@ -30,7 +30,7 @@ interface CommitsDeps {
 
 /** The queue that everything written in a space goes through, and what each of its commits does. */
 export function createCommits(deps: CommitsDeps) {
-  const { store, objects, log, batch, projection, verdicts, deletions, reactions, onFailure } = deps;
+  const { store, objects, chains, batch, projection, verdicts, deletions, reactions, onFailure } = deps;
   const queue: CommitQueue = createCommitQueue(store.db, {
     began,
     commit,
@@ -58,7 +58,7 @@ export function createCommits(deps: CommitsDeps) {
     projection.finishBatch();
     reactions.run(); // device-local fields follow
     projection.countLive();
-    log.flush(); // the writers' chains
+    chains.flush(); // where each writer is
     store.sync.unconfirmPassedOver(store.changes.takeCountedAnew()); // nobody was asked to keep what did not count
     makeDurable(); // COMMIT; then those who wrote are answered
     store.committed();
@@ -82,7 +82,7 @@ export function createCommits(deps: CommitsDeps) {
     batch.take();
     store.forgetNumbers();
     projection.forgetBatch();
-    log.clear();
+    chains.clear();
     deps.unblocked.forgetBatch();
     objects.clear();
     deps.writer.forgetBatch();

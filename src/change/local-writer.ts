@@ -17,6 +17,7 @@ import type { FoldOutcome, Projection } from "./fold/projection.ts";
 import { type ChangeLog, ROOT_DATASET } from "./graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "./graph/object-cache.ts";
 import type { Unblocked } from "./graph/unblocked.ts";
+import type { WriterChains } from "./graph/writer-chains.ts";
 
 const ROOT_NONCE_BYTES = 16;
 
@@ -29,6 +30,7 @@ interface WriterStore {
 interface LocalWriterDeps {
   spaceId: SpaceId;
   log: ChangeLog;
+  chains: Pick<WriterChains, "of">;
   objects: ObjectCache;
   projection: Projection;
   opener: BodyOpener;
@@ -51,7 +53,7 @@ export interface Appended extends FoldOutcome {
 export type LocalWriter = ReturnType<typeof createLocalWriter>;
 
 export function createLocalWriter(deps: LocalWriterDeps) {
-  const { log, objects, projection, opener, acl, keys, signer, clock } = deps;
+  const { log, chains, objects, projection, opener, acl, keys, signer, clock } = deps;
   const space = digestOfCid(deps.spaceId)!;
   let writerId: Uint8Array | undefined;
 
@@ -65,7 +67,7 @@ export function createLocalWriter(deps: LocalWriterDeps) {
         writerId = undefined;
       });
     }
-    return log.findWriter(signer.publicKey, writerId) ?? log.addWriter(signer.publicKey, writerId, scope);
+    return chains.of(signer.publicKey, writerId, scope);
   };
 
   /** The writer's next envelope, and the position of the ACL log that it names. */

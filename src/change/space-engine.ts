@@ -25,6 +25,7 @@ import { createDamagedChanges } from "./graph/damaged-changes.ts";
 import { createChangeNames } from "./graph/named-change.ts";
 import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
 import { createUnblocked } from "./graph/unblocked.ts";
+import { createWriterChains } from "./graph/writer-chains.ts";
 import type { ChangeChecker } from "./intake/change-checker.ts";
 import { createChangeIntake } from "./intake/change-intake.ts";
 import { createIngest } from "./intake/ingest.ts";
@@ -79,7 +80,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const { changes, parked } = store;
   const foldSliceMs = deps.foldSliceMs ?? FOLD_SLICE_MS;
   const objects = createObjectCache(store.db, changes, PROJECTION_VERSION);
-  const log = createChangeLog(changes, objects);
+  const chains = createWriterChains(changes);
+  const log = createChangeLog(changes, objects, chains);
   const opener = createBodyOpener(spaceId, keys);
   const batch = createOpenBatch();
   const onRepair: OnRepair = (code, facts) => deps.onRepair?.(code, facts);
@@ -110,6 +112,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const local = {
     spaceId,
     log,
+    chains,
     objects,
     projection,
     opener,
@@ -127,6 +130,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     spaceId,
     store,
     log,
+    chains,
     objects,
     projection,
     opener,
@@ -153,7 +157,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     record: records.record,
     setLocal: (of, name, id, fields) => projection.setLocal(of, name, id, fields, localVersion()),
   });
-  const committing = { store, objects, log, batch, projection, verdicts, deletions, reactions, unblocked, writer };
+  const committing = { store, objects, chains, batch, projection, verdicts, deletions, reactions, unblocked, writer };
   const { queue, erasure, refolded } = createCommits({ ...committing, committed: deps.committed, onFailure });
   const intake = createChangeIntake({ queue, ingest, unblocked, checker: deps.checker, onFailure });
   const { check, ...mending } = createChecks({
@@ -213,7 +217,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
      */
     async changeAcl<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> {
       const act = (scope: WriteScope): T => {
-        log.flush(); // a record's clock is read from what the writers' rows say
+        chains.flush(); // a record's clock is read from what the writers' rows say
         const { result, consequences } = run(scope);
         if (!consequences) return result;
         if (consequences.repositionFrom !== undefined) verdicts.repositionFrom(consequences.repositionFrom);

@@ -47,8 +47,8 @@ export function createSpaceEvents(): SpaceEvents {
   return {
     ...events,
     follow(space) {
-      space.events.on("committed", (batch) => events.emit("committed", space, batch));
-      space.events.on("aclChanged", () => events.emit("aclChanged", space));
+      events.relay("committed", space.events, space);
+      events.relay("aclChanged", space.events, space);
     },
     onClosing(listener) {
       closingListeners.add(listener);

@@ -12,14 +12,14 @@ import type { ChangeVerdicts } from "../fold/change-verdicts.ts";
 import { collectionOf, findCollection } from "../fold/datasets.ts";
 import type { Projection } from "../fold/projection.ts";
 import { traceKeys } from "../fold/trace-key.ts";
-import type { ChangeLog } from "../graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
+import type { WriterChains } from "../graph/writer-chains.ts";
 import { contentOf } from "../intake/content.ts";
 
 export interface DerivedCheckDeps {
   store: SpaceStore;
   objects: ObjectCache;
-  log: ChangeLog;
+  chains: Pick<WriterChains, "flush" | "clear">;
   acl: AclView;
   registry: RulesRegistry;
   opener: BodyOpener;
@@ -46,7 +46,7 @@ export type DerivedCheck = ReturnType<typeof createDerivedCheck>;
  * where it stands in the history, which rows it touched, what it waits for. What differs is made to agree, in a write.
  */
 export function createDerivedCheck(deps: DerivedCheckDeps) {
-  const { store, objects, log, acl, registry, opener, projection, verdicts, onRepair } = deps;
+  const { store, objects, chains, acl, registry, opener, projection, verdicts, onRepair } = deps;
   const { changes, rows, history, pendingBodies, derived } = store;
 
   const writerDifference = ({ writer }: StoredChange, { author, writer: id }: Change["header"]): Difference[] => {
@@ -54,9 +54,9 @@ export function createDerivedCheck(deps: DerivedCheckDeps) {
     if (!known || (equalBytes(known.author, author) && equalBytes(known.id, id)) || changes.writer(author, id))
       return [];
     const mend = (): void => {
-      log.flush();
+      chains.flush();
       derived.nameWriter(writer, author, id);
-      log.clear();
+      chains.clear();
     };
     return [{ table: "writers", mend }];
   };

@@ -4,8 +4,8 @@ import type { SpaceStore } from "../../store/space-store.ts";
 import { REPLICA_TARGETS } from "../../store/sync-table.ts";
 import type { OnRepair } from "../codec/ports.ts";
 import type { OpenBatch } from "../fold/commit-batch.ts";
-import type { ChangeLog } from "../graph/change-log.ts";
 import type { ObjectCache } from "../graph/object-cache.ts";
+import type { WriterChains } from "../graph/writer-chains.ts";
 import type { Collection } from "./space-check.ts";
 
 interface MendingDeps {
@@ -15,7 +15,7 @@ interface MendingDeps {
     "derived" | "mendKept" | "mendTypes" | "onMistyped" | "forgetNumbers" | "rows" | "datasetName" | "sync" | "putMeta"
   >;
   objects: Pick<ObjectCache, "byNo">;
-  log: Pick<ChangeLog, "flush" | "clear">;
+  chains: Pick<WriterChains, "flush" | "clear">;
   batch: Pick<OpenBatch, "touch">;
   /** An object counts as deleted from now on, if it is deleted: when this device learned of it is not known any more. */
   dateAnew(objectNo: number): void;
@@ -24,7 +24,7 @@ interface MendingDeps {
 }
 
 /** Sets right, in writes behind those that wait, what going over a space has found damaged. */
-export function createMending({ queue, store, objects, log, batch, dateAnew, onRepair, onFailure }: MendingDeps) {
+export function createMending({ queue, store, objects, chains, batch, dateAnew, onRepair, onFailure }: MendingDeps) {
   const soon = (run: () => void): void =>
     void queue.enqueue(run, "background").catch((error: unknown) => onFailure?.(error));
   let isMending = false;
@@ -33,9 +33,9 @@ export function createMending({ queue, store, objects, log, batch, dateAnew, onR
     isMending = true;
     try {
       const { kept, types } = await queue.enqueue(() => {
-        log.flush();
+        chains.flush();
         const mended = store.mendTypes();
-        log.clear();
+        chains.clear();
         store.forgetNumbers();
         return mended;
       }, "background");
@@ -68,7 +68,7 @@ export function createMending({ queue, store, objects, log, batch, dateAnew, onR
     async mendFound(found: Parameters<SpaceStore["derived"]["mendFound"]>[0]): Promise<void> {
       const targets = store.derived.wrongTargets(found);
       const mended = await queue.enqueue(() => {
-        log.flush();
+        chains.flush();
         const tables = store.derived.mendFound(found);
         for (const no of store.derived.unsureDeletions(found)) dateAnew(no);
         if (targets.length > 0) {
@@ -76,7 +76,7 @@ export function createMending({ queue, store, objects, log, batch, dateAnew, onR
           // What the network keeps is read again, from its start.
           store.putMeta(BODIES_GIVEN_UP, Uint8Array.of(1));
         }
-        log.clear();
+        chains.clear();
         return tables;
       }, "background");
       if (targets.length > 0) onRepair("replica.kept", { of: targets });

@@ -3,6 +3,7 @@ import type { WriteScope } from "../../store/commit-queue.ts";
 import { kindOf } from "../codec/change-stub.ts";
 import { type HeadRef, headsAfter } from "./heads.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";
+import type { WriterChains } from "./writer-chains.ts";
 
 /** A change as it enters the log, bytes and all; where it stands was checked by the caller. */
 export interface NewChange {
@@ -17,41 +18,15 @@ export interface NewChange {
   counts: boolean;
 }
 
-/**
- * The graph of changes and the chains of their writers. Whether a change counts does not matter here. Cached writers are
- * written back once a batch.
- */
+/** The graph of changes. Whether a change counts does not matter here. */
 export type ChangeLog = ReturnType<typeof createChangeLog>;
 
 /** A root has no content, so it belongs to no dataset. */
 export const ROOT_DATASET = 0;
 const NOBODY = new Uint8Array(0);
-/** Writers held between two batches: those who write are few, unless somebody makes writers. */
-const MAX_CACHED_WRITERS = 4_096;
 
-export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
-  let writers = new Map<string, WriterRow>();
-  const dirtyWriters = new Set<WriterRow>();
-  const keyOf = (author: Uint8Array, id: Uint8Array) => Buffer.concat([author, id]).toString("latin1");
-
+export function createChangeLog(changes: ChangeTable, objects: ObjectCache, chains: Pick<WriterChains, "advance">) {
   return {
-    findWriter(author: Uint8Array, id: Uint8Array): WriterRow | undefined {
-      const key = keyOf(author, id);
-      const known = writers.get(key);
-      if (known) return known;
-      const stored = changes.writer(author, id);
-      if (stored) writers.set(key, stored);
-      return stored;
-    },
-
-    addWriter(author: Uint8Array, id: Uint8Array, scope: WriteScope): WriterRow {
-      const writer = changes.addWriter(author, id);
-      const key = keyOf(author, id);
-      writers.set(key, writer);
-      scope.onRollback(() => void writers.delete(key));
-      return writer;
-    },
-
     /** Inserts a change, moves the object's heads past its parents and the writer's chain forward. Answers its number. */
     append(change: NewChange, object: ObjectEntry, writer: WriterRow, scope: WriteScope): number {
       const no = changes.insert({
@@ -73,12 +48,7 @@ export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
       scope.onRollback(() => objects.setHeads(object, before));
       const modified = object.modified;
       scope.onRollback(() => objects.setModified(object, modified));
-      if (change.seq > writer.seq) {
-        const { seq, last, lamport } = writer;
-        Object.assign(writer, { seq: change.seq, last: change.id, lamport: change.lamport });
-        dirtyWriters.add(writer);
-        scope.onRollback(() => Object.assign(writer, { seq, last, lamport }));
-      }
+      chains.advance(writer, change, scope);
       return no;
     },
 
@@ -93,16 +63,6 @@ export function createChangeLog(changes: ChangeTable, objects: ObjectCache) {
         scope,
       );
       return object;
-    },
-
-    flush(): void {
-      for (const writer of dirtyWriters) changes.saveWriter(writer);
-      dirtyWriters.clear();
-      if (writers.size > MAX_CACHED_WRITERS) writers = new Map();
-    },
-    clear(): void {
-      writers = new Map();
-      dirtyWriters.clear();
     },
   };
 }

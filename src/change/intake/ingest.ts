@@ -28,6 +28,7 @@ import type { Projection } from "../fold/projection.ts";
 import { type ChangeLog, ROOT_DATASET } from "../graph/change-log.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { Unblocked } from "../graph/unblocked.ts";
+import type { WriterChains } from "../graph/writer-chains.ts";
 import { createPositionFinder, type GraphPosition } from "./change-position.ts";
 import { contentOf, isNeedless } from "./content.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
@@ -42,6 +43,7 @@ interface IngestDeps {
   batch: Pick<OpenBatch, "judgeAnew" | "noteObject">;
   deletions: Pick<ObjectDeletions, "apply">;
   log: ChangeLog;
+  chains: Pick<WriterChains, "of">;
   objects: ObjectCache;
   projection: Projection;
   opener: BodyOpener;
@@ -65,7 +67,7 @@ type Decoded = { change: ReturnType<typeof decodeChange> } | { id: Uint8Array; v
 
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
 export function createIngest(deps: IngestDeps) {
-  const { store, unblocked, log, objects, projection, opener, acl, registry } = deps;
+  const { store, unblocked, log, chains, objects, projection, opener, acl, registry } = deps;
   const { changes, parked, pendingBodies } = store;
   const space = digestOfCid(deps.spaceId)!;
   const aside = createSetAside({ store, acl, quota: deps.quota, clock: deps.clock });
@@ -145,7 +147,7 @@ export function createIngest(deps: IngestDeps) {
 
   const admitRoot = (change: Change, position: GraphPosition, bytes: Uint8Array, scope: WriteScope): IngestVerdict => {
     const { header, id } = change;
-    const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
+    const writer = chains.of(header.author, header.writer, scope);
     const created = objects.insert(id, bytes, header.author, header.time);
     scope.onRollback(() => objects.forget(created));
     log.append({ ...entryOf(change, position), bytes, datasetNo: ROOT_DATASET }, created, writer, scope);
@@ -176,7 +178,7 @@ export function createIngest(deps: IngestDeps) {
 
     const isDropped =
       (!counts && "wait" in content) || isNeedless(content, object, isStranger(header.author), registry);
-    const writer = log.findWriter(header.author, header.writer) ?? log.addWriter(header.author, header.writer, scope);
+    const writer = chains.of(header.author, header.writer, scope);
     const kept = isDropped ? stubOf(bytes) : whole;
     const datasetNo = "body" in content && counts && !isDropped ? store.datasetNo(content.body.dataset) : 0;
     const no = log.append({ ...entryOf(change, position), bytes: kept, datasetNo }, object, writer, scope);
