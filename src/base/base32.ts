@@ -2,36 +2,27 @@ const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 
 const valueByCode = new Int8Array(128).fill(-1);
 for (let value = 0; value < ALPHABET.length; value++) valueByCode[ALPHABET.charCodeAt(value)] = value;
-/** Encodes ten bits at a time: one look-up gives two characters. */
-const pairs = Array.from({ length: 1024 }, (_, bits) => ALPHABET[bits >> 5]! + ALPHABET[bits & 31]!);
+const codes = Uint8Array.from(ALPHABET, (letter) => letter.charCodeAt(0));
+/** Where the letters of most texts are put together: a text that is added to piece by piece is joined when it is read, at three times the cost. */
+const scratch = Buffer.allocUnsafeSlow(256);
 
 /** RFC 4648 § 6 base32, lower case, without padding (multibase `b`, without its prefix). */
 export function bytesToBase32(bytes: Uint8Array): string {
-  let text = "";
-  let i = 0;
-  for (; i + 5 <= bytes.length; i += 5) {
-    const a = bytes[i]!;
-    const b = bytes[i + 1]!;
-    const c = bytes[i + 2]!;
-    const d = bytes[i + 3]!;
-    const e = bytes[i + 4]!;
-    text +=
-      pairs[(a << 2) | (b >> 6)]! +
-      pairs[((b & 0x3f) << 4) | (c >> 4)]! +
-      pairs[((c & 0x0f) << 6) | (d >> 2)]! +
-      pairs[((d & 0x03) << 8) | e]!;
-  }
+  const length = Math.ceil((bytes.length * 8) / 5);
+  const letters = length <= scratch.length ? scratch : Buffer.allocUnsafe(length);
+  let at = 0;
   let buffer = 0;
   let bits = 0;
-  for (; i < bytes.length; i++) {
-    buffer = ((buffer << 8) | bytes[i]!) & 0xffff;
+  for (let i = 0; i < bytes.length; i++) {
+    buffer = ((buffer << 8) | bytes[i]!) & 0xfff;
     bits += 8;
     while (bits >= 5) {
       bits -= 5;
-      text += ALPHABET[(buffer >> bits) & 31];
+      letters[at++] = codes[(buffer >> bits) & 31]!;
     }
   }
-  return bits > 0 ? text + ALPHABET[(buffer << (5 - bits)) & 31] : text;
+  if (bits > 0) letters[at++] = codes[(buffer << (5 - bits)) & 31]!;
+  return letters.toString("latin1", 0, at);
 }
 
 /** The bytes, or undefined for another alphabet, an impossible length or last bits that are not zero. */

@@ -26,7 +26,10 @@ export function fillRandom(target: Uint8Array): void {
     used = 0;
   }
   const end = used + target.length;
-  target.set(pool.subarray(used, end));
-  pool.fill(0, used, end); // bytes are handed out once and kept nowhere else
+  // Byte by byte, as a view of the pool would cost more. Bytes are handed out once and kept nowhere else.
+  for (let from = used, at = 0; from < end; from++, at++) {
+    target[at] = pool[from]!;
+    pool[from] = 0;
+  }
   used = end;
 }
