@@ -126,14 +126,13 @@ export function createAclSecrets(tech: TechSpace, account: Account) {
       if ((rowOf(spaceId)?.["former"] ?? "") === former) return;
       await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "former", value: former }]);
     },
-    /** Until when leavings count as taken back, in Unix milliseconds. */
-    takenBackMs(spaceId: SpaceId): number {
-      const back = rowOf(spaceId)?.["back"];
-      return typeof back === "string" && /^\d{1,16}$/.test(back) ? Number(back) : 0;
+    /** When this account last began to join the space after it had ended for it, in Unix milliseconds; 0 if it never did. */
+    joinedAgainMs(spaceId: SpaceId): number {
+      const again = rowOf(spaceId)?.["again"];
+      return typeof again === "string" && /^\d{1,16}$/.test(again) ? Number(again) : 0;
     },
-    /** This account joined again while its leaving waited for others to hear of it. */
-    keepTakenBack: (spaceId: SpaceId, nowMs: number): Promise<unknown> =>
-      tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "back", value: String(nowMs) }]),
+    keepJoinedAgain: (spaceId: SpaceId, nowMs: number): Promise<unknown> =>
+      tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "again", value: String(nowMs) }]),
     /** Where to find a space that this account joins by a token, or that somebody added it to. */
     placeOf(spaceId: SpaceId): SpacePlace | undefined {
       const record = knownOf(spaceId);

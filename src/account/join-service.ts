@@ -5,6 +5,7 @@ import { decodeInviteToken, type InviteToken } from "../acl/record/invite-token.
 import { SPACE_TYPE } from "../acl/record/space-header.ts";
 import { pendingRequestOf } from "../acl/reducer/state.ts";
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
+import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { sha256 } from "../crypto/hash.ts";
@@ -16,7 +17,7 @@ import type { SpacePlace } from "../space/port/places.ts";
 import type { Space } from "../space/space.ts";
 import { type AclSecrets, placeOfToken } from "./acl-secrets.ts";
 import { createDelays } from "./delays.ts";
-import { membershipBegan } from "./former-membership.ts";
+import { isMemberAnew } from "./former-membership.ts";
 import type { RequestAnswer } from "./join-desk.ts";
 import type { createJoinRequests } from "./join-requests.ts";
 import { ACL_SECRETS_DATASET } from "./private-datasets.ts";
@@ -42,6 +43,7 @@ interface JoinServiceDeps {
   life: Pick<SpaceLife, "begin" | "activate" | "giveUp" | "align">;
   farewells: Farewells;
   secrets: AclSecrets;
+  clock: Clock;
   log: Log;
   changeAcl(space: Space, build: AclBuild, options: ComposeOptions): Promise<unknown>;
   /** The ACL log of a space that is not held here, if anybody who is reached has it. */
@@ -80,12 +82,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     return status === "joining" || (status === "active" && secrets.placeOf(spaceId) !== undefined);
   };
 
-  /** Whether this account is a member, by more than a membership that it has ended: whoever gave the log may not know that. */
-  const isIn = (space: Space): boolean => {
-    const former = secrets.formerOf(space.id);
-    const began = former && membershipBegan(space);
-    return space.role() !== "none" && !(former && began && equalBytes(former, began));
-  };
+  const isIn = (space: Space): boolean => isMemberAnew(space, secrets, deps.clock);
 
   /** One step after the other, each taken from what the log says then. */
   const advance = (spaceId: SpaceId): Promise<void> => serially(spaceId, () => step(spaceId));
@@ -168,6 +165,10 @@ export function createJoinService(deps: JoinServiceDeps) {
       await life.giveUp(spaceId, true);
     }
     const asked = requests.make(decodeInviteToken(inviteToken), hint ?? deps.profile());
+    if (status === "deleted") await secrets.keepJoinedAgain(spaceId, deps.clock.nowMs());
+    // As far as is known here nobody has heard of a leaving: then the membership that it would have ended goes on.
+    if (farewells.has(spaceId) && spaces.isHere(spaceId) && (await spaces.openHeld(spaceId)).role() !== "none")
+      await secrets.keepFormer(spaceId, undefined);
     await secrets.keepToken(spaceId, inviteToken, hint, asked);
     farewells.drop(spaceId);
     await spaces.whenRemoved(spaceId);

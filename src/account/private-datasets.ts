@@ -56,14 +56,14 @@ export const SPACE_ROOTS_RULES: DatasetRules = {
   },
 };
 
-const SECRET_FIELDS: readonly string[] = ["token", "hint", "asked", "place", "adder", "former", "back"];
+const SECRET_FIELDS: readonly string[] = ["token", "hint", "asked", "place", "adder", "former", "again"];
 
 /**
  * Secrets of a space's invites and guest keys (`invites.<hex of the public key>` and `guests.<…>`: the base64 seed) that this
  * account minted, and the token (`token`) by which it joined, with what it says of itself (`hint`, JSON) and its request
  * (`asked`, base64), or the secret of the place on the network (`place`, base64) of a space it was added to and by whom
  * (`adder`): what its other devices need to show and to use them. And of a membership that this account has ended, the record with
- * which it began (`former`, base64), and when a leaving was taken back (`back`, Unix milliseconds).
+ * which it began (`former`, base64), and when it joined again after that (`again`, Unix milliseconds).
  */
 export const ACL_SECRETS_RULES: DatasetRules = {
   name: ACL_SECRETS_DATASET,

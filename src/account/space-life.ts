@@ -40,7 +40,7 @@ interface SpaceLifeDeps {
   events: SpaceEvents;
   /** Moves a space's ACL the way the moment allows. */
   changeAcl(space: Space, build: AclBuild): Promise<unknown>;
-  secrets: Pick<AclSecrets, "tokenOf" | "keepFormer" | "keepTakenBack" | "takenBackMs">;
+  secrets: Pick<AclSecrets, "tokenOf" | "keepFormer" | "joinedAgainMs">;
 }
 
 /** The life of the account's spaces, from their making to their end (SPACE-2). */
@@ -80,9 +80,11 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     if (!ending) return;
     const token = secrets.tokenOf(space.id);
     const isGuest = token?.kind === "guest";
-    if (!isGuest) await secrets.keepFormer(space.id, membershipBegan(space));
-    // Somebody had heard of a leaving that was taken back: what it was taken back by goes on.
-    if (ending.how === "left" && token?.kind === "member" && ending.atMs <= secrets.takenBackMs(space.id)) {
+    const began = membershipBegan(space);
+    if (!isGuest) await secrets.keepFormer(space.id, began?.id);
+    // An end from before this account joined again, which the log that it was found with did not know: the join goes on.
+    const isOld = Math.max(ending.atMs, began?.time ?? 0) <= secrets.joinedAgainMs(space.id);
+    if (isOld && token?.kind === "member" && (ending.how === "left" || ending.how === "removed")) {
       await space.engine.write((tx) => tx.dropNote(JOIN_ASKED));
       return void (await tech.setSpaceRow(space.id, { status: "joining" }));
     }
@@ -112,7 +114,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     await spaces.whenRemoved(spaceId);
     if (!spaces.isHere(spaceId)) return;
     await spaces.use(spaceId, async (space) => {
-      if (await space.aclService.withdrawLeave()) await secrets.keepTakenBack(spaceId, deps.clock.nowMs());
+      await space.aclService.withdrawLeave();
       if (space.role() !== "none") await secrets.keepFormer(spaceId, undefined);
     });
   }
@@ -143,7 +145,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     try {
       const began = membershipBegan(space);
       await deps.changeAcl(space, build);
-      await secrets.keepFormer(space.id, began);
+      await secrets.keepFormer(space.id, began?.id);
       await endWithFarewell(space, fields);
     } finally {
       acting.delete(space.id);

@@ -139,17 +139,13 @@ export function createPendingService(deps: PendingServiceDeps) {
       });
     },
 
-    /**
-     * Forgets this account's own proposals to leave or to take back a request: it has joined again meanwhile. Answers whether there
-     * was one.
-     */
-    withdrawLeave: (): Promise<boolean> =>
+    /** Forgets this account's own proposals to leave or to take back a request: it has joined again meanwhile. */
+    withdrawLeave: (): Promise<void> =>
       engine.changeAcl(() => {
-        const own = acl.pending
-          .list()
-          .filter(({ pending: one }) => one.kind === "acl-proposal" && book.isOwn(one) && one.ops.every(isFarewell));
-        for (const { pending } of own) acl.pending.drop(pending.id);
-        return { result: own.length > 0 };
+        for (const { pending } of acl.pending.list())
+          if (pending.kind === "acl-proposal" && book.isOwn(pending) && pending.ops.every(isFarewell))
+            acl.pending.drop(pending.id);
+        return { result: undefined };
       }),
 
     /** Whether `sequence` may find something to do. */

@@ -124,6 +124,7 @@ export function openServices(deps: OpenServicesDeps) {
     farewells,
     secrets,
     requests,
+    clock,
     log,
     changeAcl,
     findAclLog: sync.findAclLog,
