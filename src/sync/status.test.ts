@@ -55,4 +55,9 @@ describe("[SYNC-17] the state of a space", () => {
     expect(status()).toMatchObject({ total: 5, synced: 3, lastSyncedAt: null });
     expect(status(AT_MS)).toMatchObject({ lastSyncedAt: new Date(AT_MS).toISOString() });
   });
+  test("is synced at a time also before the round has ended in which it came to be", () => {
+    const [earlier, later] = [peer({ lastSyncAtMs: AT_MS - 5 }), peer()];
+    const status = spaceStatus("space" as SpaceId, WHOLE, after({ network: later, pal: earlier }), NETWORK);
+    expect(status).toMatchObject({ state: "synced", lastSyncedAt: new Date(AT_MS).toISOString() });
+  });
 });

@@ -61,15 +61,18 @@ export function spaceStatus(
   progress: SpaceProgress,
   reach: Reach,
 ): SpaceSyncStatus {
+  const state = stateOf(progress, reach, stored.complete);
+  // What the last thing to be kept was confirmed by may come before the round ends that notes the time.
+  const confirmedMs = state === "synced" ? lastConfirmedMs(progress) : undefined;
   return {
     spaceId,
-    state: stateOf(progress, reach, stored.complete),
+    state,
     synced: Math.max(0, stored.total - stored.waiting),
     total: stored.total,
     networkPeers: reach.networkPeers,
     localPeers: reach.localPeers,
     p2p: reach.p2p,
-    lastSyncedAt: timeText(progress.lastSyncedMs ?? stored.lastSyncedMs),
+    lastSyncedAt: timeText(progress.lastSyncedMs ?? stored.lastSyncedMs ?? confirmedMs),
   };
 }
 
@@ -86,10 +89,12 @@ export async function markSynced(replica: Replica, atMs: number): Promise<void> 
   await replica.write((write) => write.putNote(LAST_SYNCED, stamp));
 }
 
-const lastSyncOf = (progress: SpaceProgress): string | null => {
+function lastConfirmedMs(progress: SpaceProgress): number | undefined {
   const times = [...progress.peers.values()].flatMap(({ lastSyncAtMs }) => lastSyncAtMs ?? []);
-  return timeText(times.length === 0 ? undefined : Math.max(...times));
-};
+  return times.length === 0 ? undefined : Math.max(...times);
+}
+
+const lastSyncOf = (progress: SpaceProgress): string | null => timeText(lastConfirmedMs(progress));
 
 /** An id that nothing is known of is `unknown`, as is everything before the first round. */
 export function objectStatus(
