@@ -90,18 +90,30 @@ export function createAclSecrets(tech: TechSpace, account: Account) {
         stale.map((key) => ({ type: "$unset", path: `${kind}.${key}` })),
       );
     },
-    /** What this account joins by, what it says of itself when it asks to join, and its request if it makes one. */
+    /**
+     * What this account joins by, what it says of itself when it asks to join, its request if it makes one, and when it was that it
+     * joined a space that had ended for it.
+     */
     async keepToken(
       spaceId: SpaceId,
-      token: string,
-      hint: MemberMetadata | undefined,
-      asked?: Uint8Array,
+      {
+        token,
+        hint,
+        asked,
+        againMs,
+      }: {
+        token: string;
+        hint: MemberMetadata | undefined;
+        asked: Uint8Array | undefined;
+        againMs: number | undefined;
+      },
     ): Promise<void> {
       const value = {
         token,
         hint: hint ? JSON.stringify(hint) : "",
         asked: asked ? bytesToBase64(asked) : "",
         place: "",
+        ...(againMs === undefined ? {} : { again: String(againMs) }),
       };
       await tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "", value }]);
     },
@@ -131,8 +143,6 @@ export function createAclSecrets(tech: TechSpace, account: Account) {
       const again = rowOf(spaceId)?.["again"];
       return typeof again === "string" && /^\d{1,16}$/.test(again) ? Number(again) : 0;
     },
-    keepJoinedAgain: (spaceId: SpaceId, nowMs: number): Promise<unknown> =>
-      tech.write(ACL_SECRETS_RULES, spaceId, [{ type: "$set", path: "again", value: String(nowMs) }]),
     /** Where to find a space that this account joins by a token, or that somebody added it to. */
     placeOf(spaceId: SpaceId): SpacePlace | undefined {
       const record = knownOf(spaceId);

@@ -40,7 +40,7 @@ const ACL_LOG_WAIT_MS = 5_000;
 interface JoinServiceDeps {
   tech: TechSpace;
   spaces: SpaceRegistry;
-  life: Pick<SpaceLife, "begin" | "activate" | "giveUp" | "align">;
+  life: Pick<SpaceLife, "begin" | "activate" | "giveUp" | "align" | "takeBackFarewell">;
   farewells: Farewells;
   secrets: AclSecrets;
   clock: Clock;
@@ -165,13 +165,10 @@ export function createJoinService(deps: JoinServiceDeps) {
       await life.giveUp(spaceId, true);
     }
     const asked = requests.make(decodeInviteToken(inviteToken), hint ?? deps.profile());
-    if (status === "deleted") await secrets.keepJoinedAgain(spaceId, deps.clock.nowMs());
-    // As far as is known here nobody has heard of a leaving: then the membership that it would have ended goes on.
-    if (farewells.has(spaceId) && spaces.isHere(spaceId) && (await spaces.openHeld(spaceId)).role() !== "none")
-      await secrets.keepFormer(spaceId, undefined);
-    await secrets.keepToken(spaceId, inviteToken, hint, asked);
-    farewells.drop(spaceId);
-    await spaces.whenRemoved(spaceId);
+    const againMs = status === "deleted" ? deps.clock.nowMs() : undefined;
+    await secrets.keepToken(spaceId, { token: inviteToken, hint, asked, againMs });
+    if (status === "deleted") await life.takeBackFarewell(spaceId);
+    else await spaces.whenRemoved(spaceId);
     if (spaces.isHere(spaceId)) {
       const space = await spaces.openHeld(spaceId);
       await space.engine.write((tx) => tx.dropNote(JOIN_ASKED));

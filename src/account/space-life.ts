@@ -108,7 +108,10 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     endAsElsewhere(spaceId).catch((err: unknown) => log.error("ending a space failed", { err, spaceId }));
   }
 
-  /** The space was joined again, by whichever device: nobody is to hear any more that this account left. */
+  /**
+   * The space is joined again, by whichever device: nobody is to hear any more that this account left. As far as is known here
+   * nobody has, where it is a member still: then that membership goes on.
+   */
   async function takeBackFarewell(spaceId: SpaceId): Promise<void> {
     farewells.drop(spaceId);
     await spaces.whenRemoved(spaceId);
@@ -234,6 +237,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       await spaces.remove(id);
     },
     leave,
+    takeBackFarewell,
     /** The same as whenever a space's ACL log has changed; resolves when its row says what the log says. */
     align,
 

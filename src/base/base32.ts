@@ -3,7 +3,10 @@ const ALPHABET = "abcdefghijklmnopqrstuvwxyz234567";
 const valueByCode = new Int8Array(128).fill(-1);
 for (let value = 0; value < ALPHABET.length; value++) valueByCode[ALPHABET.charCodeAt(value)] = value;
 const codes = Uint8Array.from(ALPHABET, (letter) => letter.charCodeAt(0));
-/** Where the letters of most texts are put together: a text that is added to piece by piece is joined when it is read, at three times the cost. */
+/**
+ * Where the letters of most texts are put together: a text that is added to piece by piece is joined when it is read, at three times
+ * the cost.
+ */
 const scratch = Buffer.allocUnsafeSlow(256);
 
 /** RFC 4648 § 6 base32, lower case, without padding (multibase `b`, without its prefix). */

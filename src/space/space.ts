@@ -80,9 +80,10 @@ export function writeGenesis(path: string, genesis: SpaceGenesis): void {
   if (isNew) renameSync(target, path);
 }
 
+/** Does nothing where there is a header. */
 function putGenesis(store: SpaceStore, { header, aclRoot }: SpaceGenesis): void {
+  if (store.meta(HEADER_KEY)) return;
   store.db.transaction(() => {
-    if (store.meta(HEADER_KEY)) return;
     store.putMeta(HEADER_KEY, header);
     store.addAclRecord(0, aclRoot.id, aclRoot.bytes);
   })();
@@ -146,7 +147,7 @@ function* openingAsStored<R extends RulesRegistry>(
   const store = openSpaceStore(path, { copying: deps.walCopying });
   try {
     mendForOpening(store, deps);
-    if (deps.genesis && !store.meta(HEADER_KEY)) putGenesis(store, deps.genesis);
+    if (deps.genesis) putGenesis(store, deps.genesis);
     // A long ACL log whose snapshot is gone or damaged takes many steps.
     const snapshot = yield* judgingAclLog(store, headerOf(store, spaceId));
     if (snapshot) putSnapshot(store, snapshot);

@@ -2,6 +2,7 @@
 import { describe, expect } from "bun:test";
 import { rule } from "../support/rule.ts";
 import { type SpaceInfo, until } from "../support/server/client.ts";
+import { proposalsAt } from "../support/server/devices.ts";
 import { ABSENT, createSpace } from "../support/server/fixtures.ts";
 import { runScenarios } from "../support/server/scenario.ts";
 import { type Invite, type Member, useSharingServer } from "../support/server/sharing-server.ts";
@@ -112,8 +113,7 @@ describe("members", () => {
     // Nobody has heard of the leaving, so it is a member still, and what was to tell others of it is withdrawn.
     const again = await shared.client.post<SpaceInfo>("/v1/spaces/join", { inviteToken }, 202);
     expect(again).toMatchObject({ id: made.id, status: "active", ownRole: "writer" });
-    const proposals = async () => (await shared.client.get<{ proposals: number }>(`${base}/debug`)).proposals;
-    await until(async () => (await proposals()) === 0, "the leaving to be withdrawn");
+    await until(async () => (await proposalsAt(shared, made.id)) === 0, "the leaving to be withdrawn");
   });
 
   rule("[ACL-14] stop-sharing drops everybody else and every invite, and does nothing to a private space", async () => {

@@ -6,11 +6,12 @@ import { scratchDir } from "../../support/scratch.ts";
 import { until } from "../../support/server/client.ts";
 import {
   acceptRequest,
-  type Device,
   infoOf,
   joinAndBeSeen,
   mintInvite,
+  proposalsAt,
   startDevice,
+  untilHere,
   untilRequest,
   untilStatus,
 } from "../../support/server/devices.ts";
@@ -19,16 +20,6 @@ import { rosterHas, rosterOf, untilOneRoster } from "../../support/worlds/roster
 
 const LONG_MS = 150_000;
 const WAIT_MS = 45_000;
-
-const untilHere = (device: Device, spaceId: string): Promise<void> =>
-  until(
-    async () => (await device.server.client.request("GET", `/v1/spaces/${spaceId}/members`)).status === 200,
-    "the space",
-    WAIT_MS,
-  );
-
-const proposalsAt = async ({ server }: Device, spaceId: string): Promise<number> =>
-  (await server.client.get<{ proposals: number }>(`/v1/spaces/${spaceId}/debug`)).proposals;
 
 /** Until a device has handed over every inbox message that it had for others. Nothing that people see says so. */
 const untilHandedOver = (dataDir: string): Promise<void> =>

@@ -6,7 +6,15 @@ import { describe, expect } from "bun:test";
 import { rule } from "../../support/rule.ts";
 import { scratchDir } from "../../support/scratch.ts";
 import { type SpaceInfo, until } from "../../support/server/client.ts";
-import { type Device, spacesOf, startDevice, statusOf, untilSame } from "../../support/server/devices.ts";
+import {
+  type Device,
+  proposalsAt,
+  spacesOf,
+  startDevice,
+  statusOf,
+  untilHere,
+  untilSame,
+} from "../../support/server/devices.ts";
 import { createSpace } from "../../support/server/fixtures.ts";
 import { knownAccount } from "../../support/worlds/known-account.ts";
 import {
@@ -21,13 +29,6 @@ import { openSpaceUnder } from "../../support/worlds/test-space.ts";
 
 const LONG_MS = 150_000;
 const WAIT_MS = 45_000;
-
-const untilHere = (device: Device, spaceId: string): Promise<void> =>
-  until(
-    async () => (await device.server.client.request("GET", `/v1/spaces/${spaceId}/members`)).status === 200,
-    "the space",
-    WAIT_MS,
-  );
 
 /** Accepts having been added as an admin. */
 async function untilAdmin(device: Device, spaceId: string): Promise<void> {
@@ -97,19 +98,17 @@ describe("what was done apart", () => {
           { changes: [{ identity: promoted, permission }] },
           204,
         );
-      const proposalsAt = async ({ server }: Device) =>
-        (await server.client.get<{ proposals: number }>(`/v1/spaces/${id}/debug`)).proposals;
       for (const dataDir of [ownerRoot.path, adminRoot.path]) {
         await using apart = await startDevice({ dataDir });
         await addMembers(apart, id, [added], "writer");
         await grant(apart, "writer");
-        expect(await proposalsAt(apart)).toBe(dataDir === adminRoot.path ? 2 : 0);
+        expect(await proposalsAt(apart, id)).toBe(dataDir === adminRoot.path ? 2 : 0);
       }
       await using owner = await startDevice({ lan: true, dataDir: ownerRoot.path });
       await using admin = await startDevice({ lan: true, dataDir: adminRoot.path });
       const both = [owner, admin];
       await untilOneRoster(both, id, rosterHas(`"${added}","writer"`, `"${promoted}","writer"`));
-      await until(async () => (await proposalsAt(admin)) === 0, "nothing to wait any more", WAIT_MS);
+      await until(async () => (await proposalsAt(admin, id)) === 0, "nothing to wait any more", WAIT_MS);
       await removeMembers(owner, id, [added]);
       await grant(owner, "reader");
       const holds = rosterHas(`"${added}","none","removed"`, `"${promoted}","reader"`);

@@ -8,6 +8,7 @@ import {
   type Device,
   joinOpen,
   mintInvite,
+  proposalsAt,
   rowStatusOf,
   setName,
   spacesOf,
@@ -180,7 +181,7 @@ describeWithNats("two accounts on a network", () => {
       const { dataDir } = owner.server;
       await owner.server.stop();
       await nats.kill();
-      const proposals = async () => (await admin.server.client.get<{ proposals: number }>(`${base}/debug`)).proposals;
+      const proposals = () => proposalsAt(admin, space.id);
       await until(
         async () => {
           const path = `${base}/sync-status`;

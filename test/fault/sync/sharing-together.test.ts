@@ -12,6 +12,7 @@ import {
   type Device,
   joinOpen,
   mintInvite,
+  proposalsAt,
   rowStatusOf,
   rowsOf,
   setName,
@@ -297,16 +298,12 @@ describe("people on a LAN alone", () => {
         );
         await removeMembers(two, id, [target!]);
         for (const admin of [one, two]) expect(await rosterOf(admin, id)).toBe(before);
-        const debug = await one.server.client.get<{ proposals: number }>(`/v1/spaces/${id}/debug`);
-        expect(debug.proposals).toBeGreaterThanOrEqual(2);
+        expect(await proposalsAt(one, id)).toBeGreaterThanOrEqual(2);
 
         owner = await startDevice({ lan: true, dataDir: dir.path });
         await untilOneRoster([owner, one, two], id, rosterHas(a!, b!, `["${target}","none","removed"]`));
-        for (const device of [owner, one, two]) {
-          const idle = async () =>
-            (await device.server.client.get<{ proposals: number }>(`/v1/spaces/${id}/debug`)).proposals === 0;
-          await until(idle, "nothing to wait any more", WAIT_MS);
-        }
+        for (const device of [owner, one, two])
+          await until(async () => (await proposalsAt(device, id)) === 0, "nothing to wait any more", WAIT_MS);
       } finally {
         await owner[Symbol.asyncDispose]();
       }

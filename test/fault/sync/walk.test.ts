@@ -180,14 +180,10 @@ rule(
      * notices that were sent before, on the same connection.
      */
     const untilBothQuiet = async () => {
-      for (const [device, traced] of [
-        [first, one],
-        [second, other],
-      ] as const) {
-        await untilQuiet(one);
-        await forceSynced(device, space.id);
-        await untilQuiet(traced);
-      }
+      await forceSynced(first, space.id);
+      await untilQuiet(one);
+      await forceSynced(second, space.id);
+      await untilQuiet(other);
     };
     await expectWalk("A change from the LAN", "named", async (time) => {
       await untilBothQuiet();

@@ -118,6 +118,18 @@ export async function rowStatusOf(device: Device, spaceId: string): Promise<stri
 export const untilStatus = (device: Device, spaceId: string, status: string, timeoutMs = 45_000): Promise<void> =>
   until(async () => (await rowStatusOf(device, spaceId)) === status, `the row to be ${status}`, timeoutMs);
 
+/** Until a device has a space whose members it can list. */
+export const untilHere = (device: Device, spaceId: string): Promise<void> =>
+  until(
+    async () => (await device.server.client.request("GET", `/v1/spaces/${spaceId}/members`)).status === 200,
+    "the space",
+    45_000,
+  );
+
+/** How many proposals to the ACL log wait on a device. */
+export const proposalsAt = async ({ server }: Pick<Device, "server">, spaceId: string): Promise<number> =>
+  (await server.client.get<{ proposals: number }>(`/v1/spaces/${spaceId}/debug`)).proposals;
+
 /** Makes an invite and answers its token. By default one by which others ask to join. */
 export async function mintInvite(device: Device, spaceId: string, body: object = {}): Promise<string> {
   const path = `/v1/spaces/${spaceId}/invites`;
