@@ -212,7 +212,6 @@ export const REQUEST_WORDS = {
   "act.owner_leaves": "The owner leaves after transferring ownership",
   "act.guest_leaves": "A guest is no member; delete the space here instead",
   "act.removes_itself": "Nobody removes itself; leave the space instead",
-  "act.still_leaving": "Your leaving is not complete yet; join again later",
   "act.account_leaving": "the account's leaving is not complete",
   "act.no_account": "not an account id",
   "act.no_request": "no pending request has this id",

@@ -141,6 +141,17 @@ describe("what cannot be done is refused with its code", () => {
     expect(addAccounts(context(owner), grant(asker.id)).map(({ op }) => op)).toEqual(["requestAccept"]);
   });
 
+  test("[ACL-17] who has left and comes again waits until the leaving is complete", () => {
+    const { world: one, owner: other, writer: leaver } = createCast();
+    const open = randomBytes(32);
+    one.act(other, (c) => mintInvite(c, open, { mode: "open", permission: "reader" }));
+    one.act(leaver, leaveSpace);
+    const join: Build = (c) => joinByInvite(c, open, undefined);
+    expect(join(one.contextOf(leaver))).toEqual([]);
+    one.act(other, completeRemovals);
+    expect(join(one.contextOf(leaver)).map(({ op }) => op)).toEqual(["inviteJoin"]);
+  });
+
   test("[SPACE-3] [SPACE-7] nothing is done to a space that is deleted; a derived one is not deleted", () => {
     const gone = createAclWorld();
     gone.act(gone.owner, deleteSpace);

@@ -50,20 +50,20 @@ export function revokeInvite(context: AclContext, recordId: string): AclOp[] {
 }
 
 /**
- * Uses an invite: asks to join, or joins at once when the invite is open. Returns no ops for a member, or while a request
- * is pending. Throws `invite.invalid` when the invite was revoked or replaced.
+ * Uses an invite: asks to join, or joins at once when the invite is open. Returns no ops for a member, while a request
+ * is pending, and while a leaving is not complete: the log goes on then, and the joining with it. Throws
+ * `invite.invalid` when the invite was revoked or replaced.
  */
 export function joinByInvite(context: AclContext, seed: Uint8Array, metadata: MemberMetadata | undefined): AclOp[] {
   requireOpen(context);
-  const { state, account, spaceId } = context;
+  const { state, account } = context;
   const { publicKey } = account.signer;
   const signer = createSigner(seed);
   const invite = state.invites.get(bytesToHex(signer.publicKey));
   const member = state.members.get(bytesToHex(publicKey));
   if (member?.status === "active") return [];
   if (!invite) throw refusedAs("invite.invalid", {}, refusal("act.invite_gone"));
-  if (member?.status === "removing")
-    throw refusedAs("acl.forbidden", { spaceId, role: "none" }, refusal("act.still_leaving"));
+  if (member?.status === "removing") return [];
   const pending = pendingRequestOf(state, publicKey);
   if (pending && invite.permission === "none") return [];
   const fields = {

@@ -10,10 +10,11 @@ interface Member {
   status: string;
 }
 
-export const rosterOf = async (device: Device, spaceId: string): Promise<string> => {
-  const { members } = await device.server.client.get<{ members: Member[] }>(`/v1/spaces/${spaceId}/members`);
-  return JSON.stringify(members.map(({ identity, permission, status }) => [identity, permission, status]).sort());
-};
+const told = ({ members }: { members: readonly Member[] }): string =>
+  JSON.stringify(members.map(({ identity, permission, status }) => [identity, permission, status]).sort());
+
+export const rosterOf = async (device: Device, spaceId: string): Promise<string> =>
+  told(await device.server.client.get(`/v1/spaces/${spaceId}/members`));
 
 export const rosterHas =
   (...parts: string[]) =>
@@ -21,6 +22,13 @@ export const rosterHas =
     parts.every((part) => roster.includes(part));
 
 const WAIT_MS = 45_000;
+
+/** The roster, or that a device is still joining. */
+async function rosterOrNotYet(device: Device, spaceId: string): Promise<string> {
+  const { status, text } = await device.server.client.request("GET", `/v1/spaces/${spaceId}/members`);
+  if (status === 200) return told(JSON.parse(text) as { members: Member[] });
+  return text.includes('"space.not_accepted"') ? text : rosterOf(device, spaceId);
+}
 
 /** Waits until the devices show one roster, and it is as asked. */
 export async function untilOneRoster(
@@ -30,7 +38,7 @@ export async function untilOneRoster(
 ): Promise<void> {
   let rosters: string[] = [];
   const same = async () => {
-    rosters = await Promise.all(devices.map((device) => rosterOf(device, spaceId)));
+    rosters = await Promise.all(devices.map((device) => rosterOrNotYet(device, spaceId)));
     return rosters.every((roster) => roster === rosters[0]) && holds(rosters[0]!);
   };
   await until(same, "one roster", WAIT_MS).catch((error: Error) => {
