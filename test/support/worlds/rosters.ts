@@ -10,11 +10,11 @@ interface Member {
   status: string;
 }
 
-const told = ({ members }: { members: readonly Member[] }): string =>
+const textOf = ({ members }: { members: readonly Member[] }): string =>
   JSON.stringify(members.map(({ identity, permission, status }) => [identity, permission, status]).sort());
 
 export const rosterOf = async (device: Device, spaceId: string): Promise<string> =>
-  told(await device.server.client.get(`/v1/spaces/${spaceId}/members`));
+  textOf(await device.server.client.get(`/v1/spaces/${spaceId}/members`));
 
 export const rosterHas =
   (...parts: string[]) =>
@@ -26,7 +26,7 @@ const WAIT_MS = 45_000;
 /** The roster, or that a device is still joining. */
 async function rosterOrNotYet(device: Device, spaceId: string): Promise<string> {
   const { status, text } = await device.server.client.request("GET", `/v1/spaces/${spaceId}/members`);
-  if (status === 200) return told(JSON.parse(text) as { members: Member[] });
+  if (status === 200) return textOf(JSON.parse(text) as { members: Member[] });
   return text.includes('"space.not_accepted"') ? text : rosterOf(device, spaceId);
 }
 
