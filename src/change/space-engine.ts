@@ -217,7 +217,6 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
      */
     async changeAcl<T>(run: (scope: WriteScope) => { result: T; consequences?: AclConsequences }): Promise<T> {
       const act = (scope: WriteScope): T => {
-        chains.flush(); // a record's clock is read from what the writers' rows say
         const { result, consequences } = run(scope);
         if (!consequences) return result;
         if (consequences.repositionFrom !== undefined) verdicts.repositionFrom(consequences.repositionFrom);

@@ -160,15 +160,15 @@ export function createChangeTable(db: Database) {
   );
   const uncountedBytes = db.query<{ bytes: number }, []>("SELECT bytes FROM uncounted");
   const addWriter = db.query<null, [Uint8Array, Uint8Array]>("INSERT INTO writers(author, id) VALUES(?, ?)");
-  const setWriter = db.query<null, [number, Uint8Array | null, number, number]>(
-    "UPDATE writers SET seq = ?, last = ?, lamport = ? WHERE no = ?",
+  const setWriter = db.query<null, [number, Uint8Array | null, number, number, number, number]>(
+    "UPDATE writers SET seq = ?, last = ?, lamport = ?, changes = changes + ?, counted = counted + ? WHERE no = ?",
   );
   const countedAnew = db.query<{ writer: number }, []>("SELECT writer FROM counted_anew");
   const clearCountedAnew = db.query<null, []>("DELETE FROM counted_anew");
   let rewrites = 0;
 
   return {
-    /** Inserts a change and returns its local number. */
+    /** Inserts a change and returns its local number. Its writer's row does not say of it yet: `saveWriter` does. */
     insert(change: Omit<StoredChange, "no">): number {
       return Number(
         insert.run(
@@ -277,6 +277,8 @@ export function createChangeTable(db: Database) {
       const no = Number(addWriter.run(author, id).lastInsertRowid);
       return { no, author, id, seq: 0, last: null, lamport: 0 };
     },
-    saveWriter: (writer: WriterRow) => void setWriter.run(writer.seq, writer.last, writer.lamport, writer.no),
+    /** Writes where a writer's chain ends, and that so many changes more are stored of it, of which so many count. */
+    saveWriter: ({ seq, last, lamport, no }: WriterRow, more: { changes: number; counted: number }) =>
+      void setWriter.run(seq, last, lamport, more.changes, more.counted, no),
   };
 }

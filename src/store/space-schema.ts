@@ -66,9 +66,6 @@ const TRUTH = `
   -- What is in the graph and does not count: its number, its bytes and what a row costs besides. One row.
   CREATE TABLE uncounted(count INTEGER NOT NULL, bytes INTEGER NOT NULL);
   INSERT INTO uncounted VALUES(0, 0);
-  CREATE TRIGGER change_added AFTER INSERT ON changes WHEN NEW.writer <> 0 BEGIN
-    UPDATE writers SET changes = changes + 1, counted = counted + NEW.counts WHERE no = NEW.writer;
-  END;
   CREATE TRIGGER uncounted_added AFTER INSERT ON changes WHEN NEW.counts = 0 BEGIN
     UPDATE uncounted SET count = count + 1, bytes = bytes + length(NEW.bytes) + ${UNCOUNTED_ROW_BYTES};
   END;
@@ -228,7 +225,7 @@ export const KEPT_FOR_OPENING = KEPT_IN_SPACE.filter(({ table }) =>
 
 /** Steps that were never released came before: their databases are refused. */
 export const SPACE_SCHEMA: Schema = {
-  givenUp: 27,
+  givenUp: 28,
   migrations: [
     (db) => {
       db.exec(TRUTH);

@@ -39,6 +39,16 @@ test("[SYNC-2] what is kept nowhere else is what a plain list of who keeps what 
     somebodies.add(0); // what everybody computes goes with what follows it
     return [...placed].flatMap(([no, { writer }]) => (somebodies.has(writer) && !kept[target].has(no) ? no : []));
   };
+  /** Whether each of the changes counts that were inserted of the two writers, until their rows are written, once a batch. */
+  let brought: [boolean[], boolean[]] = [[], []];
+  const saveWriters = () => {
+    for (const [at, counts] of brought.entries())
+      changes.saveWriter(changes.writerByNo(at + 1), {
+        changes: counts.length,
+        counted: counts.filter((each) => each).length,
+      });
+    brought = [[], []];
+  };
   /** Nobody is asked to keep what does not count: the marks pass over it, and it is to be confirmed once it does. */
   const passOver = () => {
     const writers = changes.takeCountedAnew();
@@ -52,6 +62,7 @@ test("[SYNC-2] what is kept nowhere else is what a plain list of who keeps what 
     const place = { objectNo: rng.int(1, 4), writer: rng.int(0, 2), counts: rng.chance(0.8) };
     const rest = { lamport: next, seq: next, aclPos: 0, timeMs: 0, datasetNo: 1, kind: CHANGE_ROOT, bytes: id };
     placed.set(changes.insert({ ...place, ...rest, id }), place);
+    if (place.writer > 0) brought[place.writer - 1]!.push(place.counts);
   };
   const some = (least: number, most: number) =>
     Array.from({ length: rng.int(least, most) }, () => rng.int(0, sync.newestNo())).filter((no) => no > 0);
@@ -102,6 +113,7 @@ test("[SYNC-2] what is kept nowhere else is what a plain list of who keeps what 
     const isUndone = rng.chance(0.2);
     const write = db.transaction(() => {
       step();
+      saveWriters();
       passOver();
       if (rng.chance(0.5)) sync.keptNowhereElse();
       if (isUndone) throw new Error("undone");

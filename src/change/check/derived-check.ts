@@ -19,7 +19,7 @@ import { contentOf } from "../intake/content.ts";
 export interface DerivedCheckDeps {
   store: SpaceStore;
   objects: ObjectCache;
-  chains: Pick<WriterChains, "flush" | "clear">;
+  chains: Pick<WriterChains, "clear">;
   acl: AclView;
   registry: RulesRegistry;
   opener: BodyOpener;
@@ -54,7 +54,6 @@ export function createDerivedCheck(deps: DerivedCheckDeps) {
     if (!known || (equalBytes(known.author, author) && equalBytes(known.id, id)) || changes.writer(author, id))
       return [];
     const mend = (): void => {
-      chains.flush();
       derived.nameWriter(writer, author, id);
       chains.clear();
     };

@@ -15,7 +15,7 @@ interface MendingDeps {
     "derived" | "mendKept" | "mendTypes" | "onMistyped" | "forgetNumbers" | "rows" | "datasetName" | "sync" | "putMeta"
   >;
   objects: Pick<ObjectCache, "byNo">;
-  chains: Pick<WriterChains, "flush" | "clear">;
+  chains: Pick<WriterChains, "clear">;
   batch: Pick<OpenBatch, "touch">;
   /** An object counts as deleted from now on, if it is deleted: when this device learned of it is not known any more. */
   dateAnew(objectNo: number): void;
@@ -25,20 +25,20 @@ interface MendingDeps {
 
 /** Sets right, in writes behind those that wait, what going over a space has found damaged. */
 export function createMending({ queue, store, objects, chains, batch, dateAnew, onRepair, onFailure }: MendingDeps) {
-  const soon = (run: () => void): void =>
-    void queue.enqueue(run, "background").catch((error: unknown) => onFailure?.(error));
+  /** As the first write of a batch: the rows of writers, too, are as their changes make them then. */
+  const alone = <T>(run: () => T): Promise<T> => queue.enqueue(run, "background", "first");
+  const soon = (run: () => void): void => void alone(run).catch((error: unknown) => onFailure?.(error));
   let isMending = false;
   const mendTypes = async (): Promise<void> => {
     if (isMending) return;
     isMending = true;
     try {
-      const { kept, types } = await queue.enqueue(() => {
-        chains.flush();
+      const { kept, types } = await alone(() => {
         const mended = store.mendTypes();
         chains.clear();
         store.forgetNumbers();
         return mended;
-      }, "background");
+      });
       if (kept.length > 0) onRepair("space.copies", { tables: kept });
       if (Object.keys(types).length > 0) onRepair("space.types", { tables: types });
     } finally {
@@ -67,8 +67,7 @@ export function createMending({ queue, store, objects, chains, batch, dateAnew, 
     /** Sets right what a reader has found wrong (`store.derived.searches`). */
     async mendFound(found: Parameters<SpaceStore["derived"]["mendFound"]>[0]): Promise<void> {
       const targets = store.derived.wrongTargets(found);
-      const mended = await queue.enqueue(() => {
-        chains.flush();
+      const mended = await alone(() => {
         const tables = store.derived.mendFound(found);
         for (const no of store.derived.unsureDeletions(found)) dateAnew(no);
         if (targets.length > 0) {
@@ -78,7 +77,7 @@ export function createMending({ queue, store, objects, chains, batch, dateAnew, 
         }
         chains.clear();
         return tables;
-      }, "background");
+      });
       if (targets.length > 0) onRepair("replica.kept", { of: targets });
       if (Object.keys(mended).length > 0) onRepair("space.rows", { tables: mended });
     },

@@ -23,9 +23,11 @@ export type ChangeLog = ReturnType<typeof createChangeLog>;
 
 /** A root has no content, so it belongs to no dataset. */
 export const ROOT_DATASET = 0;
+/** Of a derived root, which everybody makes alike. */
+const NO_WRITER = 0;
 const NOBODY = new Uint8Array(0);
 
-export function createChangeLog(changes: ChangeTable, objects: ObjectCache, chains: Pick<WriterChains, "advance">) {
+export function createChangeLog(changes: ChangeTable, objects: ObjectCache, chains: Pick<WriterChains, "grow">) {
   return {
     /** Inserts a change, moves the object's heads past its parents and the writer's chain forward. Answers its number. */
     append(change: NewChange, object: ObjectEntry, writer: WriterRow, scope: WriteScope): number {
@@ -48,7 +50,7 @@ export function createChangeLog(changes: ChangeTable, objects: ObjectCache, chai
       scope.onRollback(() => objects.setHeads(object, before));
       const modified = object.modified;
       scope.onRollback(() => objects.setModified(object, modified));
-      chains.advance(writer, change, scope);
+      if (writer.no !== NO_WRITER) chains.grow(writer, change, scope);
       return no;
     },
 
@@ -59,7 +61,7 @@ export function createChangeLog(changes: ChangeTable, objects: ObjectCache, chai
       this.append(
         { id, bytes, lamport: 0, parents: [], seq: 0, aclPos: 0, timeMs: 0, datasetNo: ROOT_DATASET, counts: true },
         object,
-        { no: 0, author: NOBODY, id: NOBODY, seq: 0, last: null, lamport: 0 },
+        { no: NO_WRITER, author: NOBODY, id: NOBODY, seq: 0, last: null, lamport: 0 },
         scope,
       );
       return object;

@@ -1,15 +1,29 @@
 import type { ChangeTable, WriterRow } from "../../store/change-table.ts";
 import type { WriteScope } from "../../store/commit-queue.ts";
 
+/** A change of a writer, as its chain needs it. */
+interface ChainLink {
+  readonly id: Uint8Array;
+  readonly seq: number;
+  readonly lamport: number;
+  readonly counts: boolean;
+}
+
 /** Writers held between two batches: those who write are few, unless somebody makes writers. */
 const MAX_HELD = 4_096;
 
-/** The ends of the writers' chains, as the log has them. Those that moved are written back once a batch. */
+/** What a batch has brought of a writer: changes, and how many of them count. */
+interface Brought {
+  changes: number;
+  counted: number;
+}
+
+/** The writers' chains, as the log has them: how long they are and where they end. Their rows are written once a batch. */
 export type WriterChains = ReturnType<typeof createWriterChains>;
 
 export function createWriterChains(changes: Pick<ChangeTable, "writer" | "addWriter" | "saveWriter">) {
   let writers = new Map<string, WriterRow>();
-  const moved = new Set<WriterRow>();
+  const grown = new Map<WriterRow, Brought>();
   const keyOf = (author: Uint8Array, id: Uint8Array) => Buffer.concat([author, id]).toString("latin1");
 
   return {
@@ -26,22 +40,31 @@ export function createWriterChains(changes: Pick<ChangeTable, "writer" | "addWri
     },
 
     /** A change of the writer is in the log: the chain goes on to it, unless it goes further already. */
-    advance(writer: WriterRow, to: Pick<WriterRow, "seq" | "lamport"> & { id: Uint8Array }, scope: WriteScope): void {
-      if (to.seq <= writer.seq) return;
+    grow(writer: WriterRow, by: ChainLink, scope: WriteScope): void {
+      const brought = grown.get(writer) ?? { changes: 0, counted: 0 };
+      grown.set(writer, brought);
+      const counted = by.counts ? 1 : 0;
       const { seq, last, lamport } = writer;
-      Object.assign(writer, { seq: to.seq, last: to.id, lamport: to.lamport });
-      moved.add(writer);
-      scope.onRollback(() => Object.assign(writer, { seq, last, lamport }));
+      brought.changes++;
+      brought.counted += counted;
+      if (by.seq > seq) Object.assign(writer, { seq: by.seq, last: by.id, lamport: by.lamport });
+      scope.onRollback(() => {
+        brought.changes--;
+        brought.counted -= counted;
+        Object.assign(writer, { seq, last, lamport });
+      });
     },
 
+    /** Writes the rows of a batch, behind the last of its writes that can be undone alone. */
     flush(): void {
-      for (const writer of moved) changes.saveWriter(writer);
-      moved.clear();
+      for (const [writer, brought] of grown) changes.saveWriter(writer, brought);
+      grown.clear();
       if (writers.size > MAX_HELD) writers = new Map();
     },
+    /** Rows are read anew. */
     clear(): void {
       writers = new Map();
-      moved.clear();
+      grown.clear();
     },
   };
 }

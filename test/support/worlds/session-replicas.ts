@@ -75,7 +75,7 @@ export function addWriters(spaces: readonly Space[], author: Uint8Array, count: 
   for (const { store } of spaces) {
     const { db } = store;
     const addWriter = db.query<{ no: number }, [Uint8Array, Uint8Array, Uint8Array]>(
-      "INSERT INTO writers(author, id, seq, last) VALUES(?, ?, 1, ?) RETURNING no",
+      "INSERT INTO writers(author, id, seq, last, changes, counted) VALUES(?, ?, 1, ?, 1, 1) RETURNING no",
     );
     const addChange = db.query<null, [Uint8Array, number]>(
       "INSERT INTO changes(id, objectNo, lamport, writer, seq, acl_pos, time, datasetNo, counts, bytes) VALUES(?, 0, 1, ?, 1, 0, 0, 0, 1, x'00')",
