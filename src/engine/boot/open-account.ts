@@ -16,7 +16,7 @@ import { PRODUCT_VERSION } from "../../base/version.ts";
 import type { Account } from "../../crypto/account.ts";
 import { createDeviceService, type DeviceService } from "../../domain/device/device-service.ts";
 import { createIdentityDirectory } from "../../domain/identity/identity-directory.ts";
-import { derivedSpaceGenesis, writeGenesis } from "../../space/space.ts";
+import { derivedSpaceGenesis } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { SpaceHolds } from "../../space/space-holds.ts";
 import { spaceDatasets, techDatasets } from "../built-in-datasets.ts";
@@ -80,13 +80,9 @@ export async function openAccount({ parts, account, stores, events, holds, clock
 async function openTechSpace(
   parts: AsyncDisposableStack,
   account: Account,
-  { paths, openSpace }: Stores,
+  { openSpace }: Pick<Stores, "openSpace">,
 ): Promise<TechSpace> {
   const genesis = derivedSpaceGenesis(account, TECH_SPACE_NAME);
-  if (!paths.hasSpace(genesis.spaceId)) {
-    writeGenesis(paths.space(genesis.spaceId), genesis);
-    paths.syncDirectory();
-  }
   const options = { as: account, builtIns: techDatasets(), keepsHistory: false, genesis };
   const space = parts.adopt(await openSpace(genesis.spaceId, options), closePart);
   return createTechSpace(space, await techIndex(space));
