@@ -17,8 +17,7 @@ export function spacePaths(accountDir: string) {
     /** Makes the names of new files durable; their contents already are. */
     syncDirectory: (): void => syncDirectory(sdk),
     removeSpace(spaceId: SpaceId): void {
-      for (const suffix of ["", "-wal", "-shm", ".genesis"])
-        rmSync(join(sdk, `${spaceId}.db${suffix}`), { force: true });
+      for (const suffix of ["", "-wal", "-shm", ".new"]) rmSync(join(sdk, `${spaceId}.db${suffix}`), { force: true });
     },
   };
 }

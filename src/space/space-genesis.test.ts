@@ -28,11 +28,11 @@ function recordsIn(path: string): number {
 test("[SPACE-6] what a crash left of a genesis is begun anew, and nothing of it stays", () => {
   using dir = scratchDir("svc-genesis");
   const path = join(dir.path, "space.db");
-  writeFileSync(`${path}.genesis`, "half a file");
-  writeFileSync(`${path}.genesis-wal`, "half a log");
+  writeFileSync(`${path}.new`, "half a file");
+  writeFileSync(`${path}-wal`, "half a log");
   writeGenesis(path, genesis);
   expect(recordsIn(path)).toBe(1);
-  for (const suffix of ["", "-wal", "-shm"]) expect(existsSync(`${path}.genesis${suffix}`)).toBe(false);
+  for (const suffix of [".new", "-wal", "-shm"]) expect(existsSync(`${path}${suffix}`)).toBe(false);
 });
 
 test("[SPACE-6] a file that a crash left without its header becomes the space; genesis again changes nothing", () => {

@@ -1,4 +1,4 @@
-import { existsSync, renameSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createAclService } from "../acl/acl-service.ts";
 import { createKeyRing } from "../acl/key-ring.ts";
 import { type AclLog, openAclLog } from "../acl/log/acl-log.ts";
@@ -18,6 +18,7 @@ import { type ChangeEngine, createChangeEngine, WRITER_KEY } from "../change/spa
 import type { Account } from "../crypto/account.ts";
 import { StoredFileError } from "../protocol/storage-fault.ts";
 import { MistypedValueError } from "../store/column-types.ts";
+import { IN_MEMORY, layDown } from "../store/database.ts";
 import { openSpaceStore, type SpaceStore } from "../store/space-store.ts";
 import type { WalCopying } from "../store/wal-keeper.ts";
 import { makeGenesis, type SpaceGenesis } from "./genesis.ts";
@@ -65,19 +66,18 @@ export function derivedSpaceGenesis(account: Account, name: string): SpaceGenesi
 
 /**
  * Writes header and ACL root into a space's database if they are not there yet. Idempotent. After a crash no file under the
- * space's name holds less than the whole space: code that uses the name checks only that the file exists.
+ * space's name holds less than the whole space: code that uses the name checks only that the file exists. The directory of a new
+ * file is not synced.
  */
 export function writeGenesis(path: string, genesis: SpaceGenesis): void {
   const isNew = !existsSync(path);
-  const target = isNew ? `${path}.genesis` : path;
-  if (isNew) rmSync(target, { force: true });
-  const store = openSpaceStore(target, { durability: isNew ? "at-close" : "full" });
+  const store = openSpaceStore(isNew ? IN_MEMORY : path);
   try {
     putGenesis(store, genesis);
+    if (isNew) layDown(path, store.db.serialize());
   } finally {
     store.close();
   }
-  if (isNew) renameSync(target, path);
 }
 
 /** Does nothing where there is a header. */

@@ -18,13 +18,12 @@ export interface Schema {
 
 export interface OpenOptions extends Schema {
   /**
-   * `full`: a commit is durable when it returns. `normal`: only for what can be rebuilt. `at-close`: nothing is durable, and a
-   * crash may leave anything, until a checkpoint with `synchronous=FULL`.
+   * `full`: a commit is durable when it returns. `normal`: only for what can be rebuilt.
    */
-  durability: "full" | "normal" | "at-close";
+  durability: "full" | "normal";
 }
 
-const SYNCHRONOUS = { full: "FULL", normal: "NORMAL", "at-close": "OFF" } as const;
+const SYNCHRONOUS = { full: "FULL", normal: "NORMAL" } as const;
 
 /** The file was written by a newer program. Nothing was changed. */
 class NewerSchemaError extends StoredFileError {
@@ -55,7 +54,7 @@ class GivenUpSchemaError extends StoredFileError {
  */
 export function openDatabase(path: string, options: OpenOptions): OwnDatabase {
   const empty = path === IN_MEMORY || !existsSync(path) ? options.empty?.() : undefined;
-  const db = openFile(path, empty, options.durability);
+  const db = openFile(path, empty);
   try {
     db.exec(`
       -- Nothing else happens while a statement waits for another connection: who has to wait tries again, off the loop.
@@ -88,12 +87,13 @@ export function openDatabase(path: string, options: OpenOptions): OwnDatabase {
   }
 }
 
-const IN_MEMORY = ":memory:";
+/** Instead of a path: what is written goes nowhere. */
+export const IN_MEMORY = ":memory:";
 
-function openFile(path: string, empty: Uint8Array | undefined, durability: OpenOptions["durability"]): OwnDatabase {
+function openFile(path: string, empty: Uint8Array | undefined): OwnDatabase {
   try {
     if (path === IN_MEMORY) return empty ? OwnDatabase.ofBytes(empty) : new OwnDatabase(path);
-    if (empty) layDown(path, empty, durability);
+    if (empty) layDown(path, empty);
     else forItsOwnerAlone(path);
     return new OwnDatabase(path, { create: true, readwrite: true });
   } catch (error) {
@@ -101,14 +101,19 @@ function openFile(path: string, empty: Uint8Array | undefined, durability: OpenO
   }
 }
 
+/** Where a file says that it is in WAL mode (https://sqlite.org/fileformat2.html, 1.3). One in memory cannot be. */
+const [WRITE_VERSION_AT, READ_VERSION_AT, WAL_VERSION] = [18, 19, 2];
+
 /**
- * Under its name a file is never there in part, nor beside what is left of another file of this name. Its directory is synced by
- * SQLite, with the log that it begins there before anything is committed.
+ * Makes a file of what `serialize` gave of a database. Under its name a file is never there in part, nor beside what is left of
+ * another file of this name. SQLite syncs its directory, with the log that it begins there before anything is committed. It is in
+ * WAL mode already: SQLite would sync four times to bring it there.
  */
-function layDown(path: string, bytes: Uint8Array, durability: OpenOptions["durability"]): void {
+export function layDown(path: string, bytes: Uint8Array): void {
   const place = `${path}.new`;
+  const inWal = new Uint8Array(bytes).fill(WAL_VERSION, WRITE_VERSION_AT, READ_VERSION_AT + 1);
   for (const left of [place, `${path}-wal`, `${path}-shm`, `${path}-journal`]) rmSync(left, { force: true });
-  writeFileSync(place, bytes, { flag: "wx", mode: 0o600, flush: durability !== "at-close" });
+  writeFileSync(place, inWal, { flag: "wx", mode: 0o600, flush: true });
   renameSync(place, path);
 }
 
