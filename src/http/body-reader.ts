@@ -63,7 +63,7 @@ function parseJson(bytes: Uint8Array): unknown {
     throw svcError("request.schema", { path: "", expected }, `The body takes ${expected}`);
   }
   if (mayHoldProto(text)) refuseNestedProto(value, "", true);
-  if (ODD_NUMBER.test(text)) checkNumbers(value, "");
+  if (ODD_NUMBERS.some((odd) => odd.test(text))) checkNumbers(value, "");
   return value;
 }
 
@@ -93,8 +93,11 @@ function refuseNestedProto(value: unknown, path: string, top: boolean): void {
   }
 }
 
-/** Matches every text in which a number may parse to an infinity or to minus zero; it matches other texts too. */
-const ODD_NUMBER = /[:,[\s]-0|\d[eE][+-]?\d{2}|\d{200}/;
+/**
+ * One of them matches every text in which a number may parse to an infinity or to minus zero; they match other texts too. As one
+ * expression they took twice as long.
+ */
+const ODD_NUMBERS = [/[:,[\s]-0/, /\d[eE][+-]?\d{2}/, /\d{200}/];
 
 /**
  * Refuses numbers beyond a double, which no record can hold and JSON would write as null. Replaces minus zero by zero in
