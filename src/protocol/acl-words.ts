@@ -84,7 +84,7 @@ export const ACL_WORDS = {
   "acl.invite_kind": "the invite is of another kind",
   "acl.request_pending": "a request of this account is pending",
   "acl.behind_withdrawal": "an earlier request of this account is to be taken back first",
-  "acl.behind_request": "the request that it takes back waits itself",
+  "acl.behind_request": "the request that it takes back or answers waits itself",
   "acl.account_key": "the account's key is not admissible",
   "acl.invite_key": "the key of the invite or guest is not admissible",
   "acl.metadata_key": "the key for what members say of themselves is not admissible",

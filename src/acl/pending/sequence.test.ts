@@ -12,8 +12,17 @@ import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";
 import { createSigner } from "../../crypto/sign.ts";
 import { createdSpaceGenesis } from "../../space/space.ts";
+import { joinByInvite, mintInvite } from "../compose/actions.ts";
 import type { AclOp } from "../record/op.ts";
-import { type AclRecord, decodeAclRecord, encodeAclProposal, encodeAclRecord } from "../record/record.ts";
+import {
+  type AclRecord,
+  decodeAclRecord,
+  encodeAclProposal,
+  encodeAclRecord,
+  type PendingRecord,
+} from "../record/record.ts";
+import { decodeSpaceHeader } from "../record/space-header.ts";
+import { tryAclOps } from "../reducer/reducer.ts";
 import { createSequencer, heldRecords } from "./sequence.ts";
 
 const clock = { nowMs: () => 1_800_000_000_000 };
@@ -47,6 +56,41 @@ describe("what the owner sequences", () => {
     expectRefused(world, "acl.took_effect", [op]);
     const byWriter: AclOp = { op: "sequenced", pending: world.propose(writer, [invite()]).bytes };
     expectRefused(world, "acl.managers_only", [byWriter]);
+  });
+
+  test("[ACL-15] the answer to a request that waits with it, of a branch that lost, waits for it and takes effect behind it", () => {
+    for (const answerOf of [
+      (request: Uint8Array): AclOp => ({ op: "requestAccept", request, permission: "reader" }),
+      (request: Uint8Array): AclOp => ({ op: "requestDecline", request }),
+    ]) {
+      const world = createAclWorld();
+      const { header } = decodeSpaceHeader(world.genesis.header)!;
+      const seed = randomBytes(32);
+      world.act(world.owner, (context) => mintInvite(context, seed, { mode: "request" }));
+      const asker = createAccount();
+      const request = world.propose(asker, joinByInvite(world.contextOf(asker), seed, undefined));
+      const base = { space: world.state.space!, time: 1, clock: 5 };
+      const recordOf = (prev: Uint8Array, ops: AclOp[]) =>
+        decodeAclRecord(encodeAclRecord({ ...base, prev, ops }, world.owner.signer).bytes)!;
+      const taken = recordOf(world.state.head!, [{ op: "sequenced", pending: request.bytes }]);
+      const answer = recordOf(taken.id, [answerOf(request.id)]);
+      expect(world.forge(world.owner.signer, [invite()])).toBeUndefined();
+      const planOf = (...held: PendingRecord[]) =>
+        createSequencer({
+          state: world.state,
+          held: heldRecords(held),
+          isNamed: () => false,
+          faultOf(ops, minClock) {
+            const { space, owner, clocks } = world.state;
+            const clock = Math.max(clocks.at(-1)!, minClock);
+            const tried = tryAclOps(world.state, header, { space: space!, author: owner!, clock, ops });
+            return "fault" in tried ? tried.fault : undefined;
+          },
+        })(answer);
+      expect(planOf(taken, answer)).toEqual({ wait: { code: "acl.behind_request", facts: {} } });
+      expect(world.forge(world.owner.signer, [{ op: "sequenced", pending: request.bytes }])).toBeUndefined();
+      expect(planOf(taken, answer)).toHaveProperty("compose");
+    }
   });
 
   test("[ACL-15] the author of a proposal gives effect to it itself, once, and to nobody else's", () => {

@@ -3,7 +3,7 @@ import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { AclContext } from "../compose/compose.ts";
 import { openEpochKey, openPreviousKey } from "../record/epoch.ts";
 import type { AclOp } from "../record/op.ts";
-import type { AclProposal, AclRecord, PendingRecord } from "../record/record.ts";
+import type { AclRecord, PendingRecord } from "../record/record.ts";
 import { sequencedPending } from "../record/signed-parts.ts";
 import { tookEffect } from "../reducer/reducer.ts";
 import { type AclState, pendingRequestOf } from "../reducer/state.ts";
@@ -107,13 +107,31 @@ function isBehindWithdrawal({ state, held }: SequencePort, { author }: PendingRe
   return earlier !== undefined && held.isTakenBack(earlier.id, author);
 }
 
-/** The withdrawal of a request that waits itself. */
-function isBehindRequest({ held }: SequencePort, { ops, author }: AclProposal, fault: Refusal): boolean {
-  const [op] = ops;
-  if (fault.code !== "acl.request_not_pending" || op?.op !== "requestCancel") return false;
-  const request = held.byId(op.request);
-  return request !== undefined && equalBytes(request.author, author);
+/**
+ * The withdrawal of a request, or the answer to one, that waits itself: alone, or in a record of the branch `before`, which gave
+ * effect to it.
+ */
+function isBehindRequest(
+  { state, held }: SequencePort,
+  { ops, author }: PendingRecord,
+  fault: Refusal,
+  before: readonly AclRecord[] = [],
+): boolean {
+  if (fault.code !== "acl.request_not_pending") return false;
+  const waits = (id: Uint8Array): PendingRecord | undefined =>
+    tookEffect(state, id)
+      ? undefined
+      : (held.byId(id) ?? before.flatMap(partsOf).find((part) => equalBytes(part.id, id)));
+  return ops.some((op) => {
+    if (op.op !== "requestCancel" && op.op !== "requestAccept" && op.op !== "requestDecline") return false;
+    const request = waits(op.request);
+    return request !== undefined && (op.op !== "requestCancel" || equalBytes(request.author, author));
+  });
 }
+
+/** What a record gave effect to. */
+const partsOf = ({ ops }: AclRecord): PendingRecord[] =>
+  ops.flatMap((op) => (op.op === "sequenced" ? (sequencedPending(op.pending) ?? []) : []));
 
 /** The records without a place between the log and a pending record, as a list from its end. */
 interface Bridge {
@@ -195,7 +213,10 @@ function planRecord(port: SequencePort, bridge: Bridge | Refusal, record: AclRec
   if (!fault) return { compose: composed(again) };
   const place = aliasOf(record);
   if (port.isNamed(record.id) && !port.faultOf([...trial, place], record.clock)) return { compose: composed(place) };
-  return port.held.isFollowed(record.id) ? { wait: refusal("acl.followed") } : { drop: fault };
+  if (port.held.isFollowed(record.id)) return { wait: refusal("acl.followed") };
+  return isBehindRequest(port, record, fault, recordsOf(bridge))
+    ? { wait: refusal("acl.behind_request") }
+    : { drop: fault };
 }
 
 /**
@@ -205,10 +226,7 @@ function planRecord(port: SequencePort, bridge: Bridge | Refusal, record: AclRec
 function planParts(port: SequencePort, bridge: Bridge, record: AclRecord): SequencePlan {
   const { state } = port;
   const aliases = record.ops.filter((op) => op.op === "alias" && !tookEffect(state, op.id));
-  const parts = record.ops.flatMap((op) => {
-    const pending = op.op === "sequenced" ? sequencedPending(op.pending) : undefined;
-    return pending && !tookEffect(state, pending.id) ? [pending] : [];
-  });
+  const parts = partsOf(record).filter(({ id }) => !tookEffect(state, id));
   const isNamed = port.isNamed(record.id);
   const withOwn = (ops: readonly AclOp[], before: readonly AclOp[]): AclOp[] =>
     isNamed ? [...ops, ...before, aliasOf(record)] : [...ops];

@@ -148,7 +148,8 @@ describeWithNats("people on a network", () => {
       };
       await until(() => requested(owner2), "the request at the owner's other device", WAIT_MS);
       await joiner2.server.client.post(`${base}/acl/cancel-join`, {}, 204);
-      await until(async () => !(await requested(owner)), "the request to be taken back", WAIT_MS);
+      for (const device of [owner, owner2])
+        await until(async () => !(await requested(device)), "the request to be taken back", WAIT_MS);
       await untilStatus(joiner, id, "deleted");
 
       await joiner2.server.client.post("/v1/spaces/join", { inviteToken }, 202);
