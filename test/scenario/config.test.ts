@@ -65,17 +65,15 @@ describe("precedence", () => {
   rule("[SRV-5] $XDG_CONFIG_HOME/svc/config.yaml is found before <data-dir>/config.yaml", async () => {
     using xdg = scratchDir();
     using root = scratchDir();
-    const [fromXdg, fromRoot] = [freePort(), freePort()];
     mkdirSync(join(xdg.path, "svc"));
-    writeFileSync(join(xdg.path, "svc", "config.yaml"), `listen:\n  addr: 127.0.0.1:${fromXdg}\n`);
-    writeFileSync(join(root.path, "config.yaml"), `listen:\n  addr: 127.0.0.1:${fromRoot}\n`);
-    await using server = await startServer({
-      dataDir: root.path,
-      addr: null,
-      account: false,
-      env: { XDG_CONFIG_HOME: xdg.path },
-    });
-    expect(server.port).toBe(fromXdg);
+    writeFileSync(join(xdg.path, "svc", "config.yaml"), "log:\n  format: json\n");
+    writeFileSync(join(root.path, "config.yaml"), "log:\n  format: plaintext\n");
+    const formats: boolean[] = [];
+    for (const env of [{ XDG_CONFIG_HOME: xdg.path }, {}]) {
+      await using server = await startServer({ dataDir: root.path, account: false, env });
+      formats.push(server.stderr().startsWith("{"));
+    }
+    expect(formats).toEqual([true, false]);
   });
 
   rule("[SRV-5] webUI.enabled: false turns /ui off; SVC_WEB_UI_ENABLED says the same", async () => {

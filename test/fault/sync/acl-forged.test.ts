@@ -205,10 +205,10 @@ describe("forged records at a server's sync port", () => {
     if (role === "removed") world.act(others.writer, (context) => removeAccounts(context, [owner.id]));
     await relay.push(stage.spaceId, { aclLog: aclLogOf(world) }).catch(() => undefined); // it ends for who is removed
     const wanted = role === "removed" ? "none" : role;
-    await until(
-      async () => (await device.server.client.get<SpaceInfo>(`/v1/spaces/${stage.spaceId}`)).ownRole === wanted,
-      `the role ${role}`,
-    );
+    await until(async () => {
+      const { ownRole, status } = await device.server.client.get<SpaceInfo>(`/v1/spaces/${stage.spaceId}`);
+      return ownRole === wanted && (role !== "removed" || status === "deleted");
+    }, `the role ${role}`);
     return stage;
   };
 
