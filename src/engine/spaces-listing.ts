@@ -14,6 +14,7 @@ import { runQuery } from "../query/run/run-query.ts";
 import { parseSort } from "../query/value/sort.ts";
 import { createOneSpaceEvents } from "../space/one-space-events.ts";
 import type { AccountStore } from "../store/account-store.ts";
+import { IN_MEMORY } from "../store/database.ts";
 import { ROW_LIVE, ROW_TOMBSTONE } from "../store/row-types.ts";
 import { openSpaceStore } from "../store/space-store.ts";
 
@@ -27,7 +28,7 @@ const NO_CHANGE = new Uint8Array(0);
 export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore; clock: Clock }) {
   const { tech, store } = deps;
   const shared = tech.space.engine;
-  const listing = openSpaceStore(":memory:");
+  const listing = openSpaceStore(IN_MEMORY);
   const { rows } = listing;
   const collectionId = rows.collectionId(tech.index.no, listing.datasetNo(SPACES_RULES.name));
   const events = createOneSpaceEvents();

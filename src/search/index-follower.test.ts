@@ -31,7 +31,7 @@ const indexPath = (): string => join(scratch.path, "index.db");
 
 beforeEach(() => {
   scratch = scratchDir("svc-follower");
-  space = openSpaceStore(join(scratch.path, "space.db"), { durability: "normal" });
+  space = openSpaceStore(join(scratch.path, "space.db"));
   space.db.query("INSERT INTO objects(no, id, derived, root, projection) VALUES(1, ?, 0, x'', 0)").run(OBJECT);
   const doc = JSON.stringify({ id: OBJECT_ID, svc: { types: [], name: "the object" } });
   space.rows.insert(0, OBJECT_ID, doc, 1, 1, NO_CHANGE, 1);

@@ -1,7 +1,7 @@
 import { createAclTable } from "./acl-table.ts";
 import { createChangeTable } from "./change-table.ts";
 import { mendTypes, searchForMistyped } from "./column-types.ts";
-import { type OpenOptions, openDatabase } from "./database.ts";
+import { openDatabase } from "./database.ts";
 import { createDerivedTable } from "./derived-table.ts";
 import { createDirtyRowTable } from "./dirty-row-table.ts";
 import { createEarlyRequestTable } from "./early-request-table.ts";
@@ -30,15 +30,13 @@ import { createWalKeeper, type WalCopying } from "./wal-keeper.ts";
 export type SpaceStore = ReturnType<typeof createSpaceStore>;
 
 interface SpaceStoreOptions {
-  /** "full" unless what is written is made durable in another way. */
-  durability?: OpenOptions["durability"];
   /** Without it, COMMIT itself copies the log into the database. */
   copying?: WalCopying | undefined;
 }
 
 /** Opens or creates the database of a space. Throws as `openDatabase` does. */
-export function openSpaceStore(path: string, { durability = "full", copying }: SpaceStoreOptions = {}): SpaceStore {
-  const db = openDatabase(path, { ...SPACE_SCHEMA, empty: emptySpace, durability });
+export function openSpaceStore(path: string, { copying }: SpaceStoreOptions = {}): SpaceStore {
+  const db = openDatabase(path, { ...SPACE_SCHEMA, empty: emptySpace, durability: "full" });
   try {
     return createSpaceStore(db, path, copying);
   } catch (error) {

@@ -11,12 +11,14 @@ import { bytesToHex } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";
 import { createSigner } from "../../crypto/sign.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { createdSpaceGenesis } from "../../space/space.ts";
 import { joinByInvite, mintInvite } from "../compose/actions.ts";
 import type { AclOp } from "../record/op.ts";
 import {
   type AclRecord,
   decodeAclRecord,
+  decodePending,
   encodeAclProposal,
   encodeAclRecord,
   type PendingRecord,
@@ -58,7 +60,7 @@ describe("what the owner sequences", () => {
     expectRefused(world, "acl.managers_only", [byWriter]);
   });
 
-  test("[ACL-15] the answer to a request that waits with it, of a branch that lost, waits for it and takes effect behind it", () => {
+  test("[ACL-15] the answer to a request, or its withdrawal, waits while the request is in a branch that lost, and takes effect behind it", () => {
     for (const answerOf of [
       (request: Uint8Array): AclOp => ({ op: "requestAccept", request, permission: "reader" }),
       (request: Uint8Array): AclOp => ({ op: "requestDecline", request }),
@@ -75,7 +77,9 @@ describe("what the owner sequences", () => {
       const taken = recordOf(world.state.head!, [{ op: "sequenced", pending: request.bytes }]);
       const answer = recordOf(taken.id, [answerOf(request.id)]);
       expect(world.forge(world.owner.signer, [invite()])).toBeUndefined();
-      const planOf = (...held: PendingRecord[]) =>
+      const cancel: AclOp = { op: "requestCancel", request: request.id };
+      const withdrawal = decodePending(world.propose(asker, [cancel]).bytes)!;
+      const planOf = (pending: PendingRecord, ...held: PendingRecord[]) =>
         createSequencer({
           state: world.state,
           held: heldRecords(held),
@@ -86,10 +90,14 @@ describe("what the owner sequences", () => {
             const tried = tryAclOps(world.state, header, { space: space!, author: owner!, clock, ops });
             return "fault" in tried ? tried.fault : undefined;
           },
-        })(answer);
-      expect(planOf(taken, answer)).toEqual({ wait: { code: "acl.behind_request", facts: {} } });
+        })(pending);
+      const behind = { wait: refusal("acl.behind_request") };
+      expect(planOf(answer, taken, answer)).toEqual(behind);
+      expect(planOf(withdrawal, taken, withdrawal)).toEqual(behind);
+      expect(planOf(withdrawal, withdrawal)).toEqual({ drop: refusal("acl.request_not_pending") });
       expect(world.forge(world.owner.signer, [{ op: "sequenced", pending: request.bytes }])).toBeUndefined();
-      expect(planOf(taken, answer)).toHaveProperty("compose");
+      expect(planOf(answer, taken, answer)).toHaveProperty("compose");
+      expect(planOf(withdrawal, taken, withdrawal)).toHaveProperty("compose");
     }
   });
 

@@ -87,16 +87,17 @@ export type Sequencer = (pending: PendingRecord) => SequencePlan;
 /** Plans for one state of the log and its pending records. It remembers what it found of a record's branch. */
 export function createSequencer(port: SequencePort): Sequencer {
   const bridgeTo = createBridges(port);
+  const waits = createWaitingParts(port);
   return (pending) => {
     const known = tookEffect(port.state, pending.id);
     if (known) return { drop: known };
-    if (pending.kind === "acl") return planRecord(port, bridgeTo(pending), pending);
+    if (pending.kind === "acl") return planRecord(port, bridgeTo(pending), waits, pending);
     if (!port.state.positions.has(bytesToHex(pending.basis))) return { wait: refusal("acl.basis_unknown") };
     const ops: AclOp[] = [{ op: "sequenced", pending: pending.bytes }];
     const fault = superseded(port.state, pending, pending.basis) ?? port.faultOf(ops, 0);
     if (!fault) return { compose: () => ({ ops, minClock: 0, placed: [], parts: [] }) };
     if (isBehindWithdrawal(port, pending, fault)) return { wait: refusal("acl.behind_withdrawal") };
-    return isBehindRequest(port, pending, fault) ? { wait: refusal("acl.behind_request") } : { drop: fault };
+    return isBehindRequest(waits, pending, fault) ? { wait: refusal("acl.behind_request") } : { drop: fault };
   };
 }
 
@@ -107,27 +108,35 @@ function isBehindWithdrawal({ state, held }: SequencePort, { author }: PendingRe
   return earlier !== undefined && held.isTakenBack(earlier.id, author);
 }
 
-/**
- * The withdrawal of a request, or the answer to one, that waits itself: alone, or in a record of the branch `before`, which gave
- * effect to it.
- */
-function isBehindRequest(
-  { state, held }: SequencePort,
-  { ops, author }: PendingRecord,
-  fault: Refusal,
-  before: readonly AclRecord[] = [],
-): boolean {
+/** The withdrawal of a request, or the answer to one, that waits itself. */
+function isBehindRequest(waits: WaitingParts, { ops, author }: PendingRecord, fault: Refusal): boolean {
   if (fault.code !== "acl.request_not_pending") return false;
-  const waits = (id: Uint8Array): PendingRecord | undefined =>
-    tookEffect(state, id)
-      ? undefined
-      : (held.byId(id) ?? before.flatMap(partsOf).find((part) => equalBytes(part.id, id)));
   return ops.some((op) => {
     if (op.op !== "requestCancel" && op.op !== "requestAccept" && op.op !== "requestDecline") return false;
     const request = waits(op.request);
     return request !== undefined && (op.op !== "requestCancel" || equalBytes(request.author, author));
   });
 }
+
+/** The pending record of an id that waits for its place: alone, or in a record of a lost branch, which gave effect to it. */
+type WaitingParts = (id: Uint8Array) => PendingRecord | undefined;
+
+function createWaitingParts({ state, held }: SequencePort): WaitingParts {
+  let within: ReturnType<typeof partsByIdOf> | undefined;
+  return (id) => {
+    if (tookEffect(state, id)) return undefined;
+    const alone = held.byId(id);
+    if (alone) return alone;
+    within ??= partsByIdOf(held);
+    return within.get(bytesToHex(id))?.find(({ record }) => held.byId(record.id))?.part;
+  };
+}
+
+const partsByIdOf = (held: HeldRecords) =>
+  Map.groupBy(
+    held.all().flatMap((record) => (record.kind === "acl" ? partsOf(record).map((part) => ({ record, part })) : [])),
+    ({ part }) => bytesToHex(part.id),
+  );
 
 /** What a record gave effect to. */
 const partsOf = ({ ops }: AclRecord): PendingRecord[] =>
@@ -199,7 +208,12 @@ function behindBridge(bridge: Bridge, record: AclRecord, whole: (before: readonl
  */
 const trialOf = ({ from, last }: Bridge): AclOp[] => (last ? [aliasOf({ ...last.record, prev: from })] : []);
 
-function planRecord(port: SequencePort, bridge: Bridge | Refusal, record: AclRecord): SequencePlan {
+function planRecord(
+  port: SequencePort,
+  bridge: Bridge | Refusal,
+  waits: WaitingParts,
+  record: AclRecord,
+): SequencePlan {
   if ("code" in bridge) return bridge.code === "acl.prev_unplaced" ? { wait: bridge } : { drop: bridge };
   if (record.ops.some((op) => op.op === "sequenced" || op.op === "alias")) return planParts(port, bridge, record);
   const trial = trialOf(bridge);
@@ -214,9 +228,7 @@ function planRecord(port: SequencePort, bridge: Bridge | Refusal, record: AclRec
   const place = aliasOf(record);
   if (port.isNamed(record.id) && !port.faultOf([...trial, place], record.clock)) return { compose: composed(place) };
   if (port.held.isFollowed(record.id)) return { wait: refusal("acl.followed") };
-  return isBehindRequest(port, record, fault, recordsOf(bridge))
-    ? { wait: refusal("acl.behind_request") }
-    : { drop: fault };
+  return isBehindRequest(waits, record, fault) ? { wait: refusal("acl.behind_request") } : { drop: fault };
 }
 
 /**
