@@ -2,22 +2,15 @@
 import { describe, expect } from "bun:test";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { freePort } from "../support/network/free-port.ts";
 import { rule } from "../support/rule.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { refusedStart, startServer } from "../support/server/server.ts";
 import { svc } from "../support/server/svc.ts";
 
-/** A port of 127.0.0.1 that was free a moment ago. */
-function freePort(): number {
-  const probe = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
-  const { port } = probe;
-  probe.stop(true);
-  return port;
-}
-
 describe("precedence", () => {
   rule("[SRV-5] listen.addr from YAML is used", async () => {
-    const port = freePort();
+    const port = await freePort();
     await using server = await startServer({
       addr: null,
       account: false,
@@ -27,7 +20,7 @@ describe("precedence", () => {
   });
 
   rule("[SRV-5] the environment wins over YAML", async () => {
-    const [inFile, inEnv] = [freePort(), freePort()];
+    const [inFile, inEnv] = [await freePort(), await freePort()];
     await using server = await startServer({
       addr: null,
       account: false,
@@ -38,7 +31,7 @@ describe("precedence", () => {
   });
 
   rule("[SRV-5] a flag wins over the environment", async () => {
-    const [inEnv, inFlag] = [freePort(), freePort()];
+    const [inEnv, inFlag] = [await freePort(), await freePort()];
     await using server = await startServer({
       addr: `127.0.0.1:${inFlag}`,
       account: false,
@@ -49,7 +42,7 @@ describe("precedence", () => {
 
   rule("[SRV-5] <data-dir>/config.yaml is found by itself", async () => {
     using root = scratchDir();
-    const port = freePort();
+    const port = await freePort();
     writeFileSync(join(root.path, "config.yaml"), `listen:\n  addr: 127.0.0.1:${port}\n`);
     await using server = await startServer({ dataDir: root.path, addr: null, account: false });
     expect(server.port).toBe(port);

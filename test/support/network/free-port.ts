@@ -1,11 +1,20 @@
+import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
+
+/** Below those that systems give out by themselves, which another process could be given before it is used here. */
+const [LOWEST, HIGHEST] = [10_000, 32_000];
 
 /** A TCP port on loopback that nobody listens on now. */
 export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = randomInt(LOWEST, HIGHEST);
+    if (await isFree(port)) return port;
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
   const server = createServer();
-  await new Promise<void>((done, failed) => server.once("error", failed).listen(0, "127.0.0.1", done));
-  const address = server.address();
-  await new Promise<void>((done) => server.close(() => done()));
-  if (!address || typeof address === "string") throw new Error("no port");
-  return address.port;
+  return new Promise((settle) => {
+    server.once("error", () => settle(false)).listen(port, "127.0.0.1", () => server.close(() => settle(true)));
+  });
 }
