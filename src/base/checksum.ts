@@ -11,5 +11,8 @@ export const checksumOf = (stored: string | Uint8Array): number =>
   Number(BigInt(Bun.hash.xxHash3(stored)) >> DROPPED_BITS);
 
 /** Checksum of something together with a few numbers. No one of the numbers can change and leave the sum as it is. */
-export const checksumWith = (sum: number, ...numbers: readonly number[]): number =>
-  numbers.reduce((total, number, index) => (total + number * (2 * index + 3)) % BELOW, sum);
+export function checksumWith(sum: number, ...numbers: readonly number[]): number {
+  let total = sum;
+  for (let index = 0; index < numbers.length; index++) total = (total + numbers[index]! * (2 * index + 3)) % BELOW;
+  return total;
+}

@@ -146,6 +146,11 @@ class Writer {
     return this.bytes.subarray(0, this.length);
   }
 
+  /** What was written, in memory of its own: the writer may be used again. */
+  copy(): Uint8Array {
+    return Uint8Array.prototype.slice.call(this.bytes, 0, this.length);
+  }
+
   /** Whether exactly these bytes were written. */
   wrote(bytes: Uint8Array): boolean {
     return this.length === bytes.length && this.bytes.compare(bytes, 0, bytes.length, 0, this.length) === 0;
@@ -154,6 +159,8 @@ class Writer {
 
 /** Where a value is written that is only compared. */
 const compared = new Writer();
+/** Where is written what is short and encoded for every change: to make a writer takes longer than to write that. */
+const brief = new Writer();
 
 /** DAG-CBOR map order: shorter keys first, then bytewise (keys here are ASCII). */
 function compareKeys(a: string, b: string): number {
@@ -218,20 +225,20 @@ function encodedKey(key: string): Uint8Array {
  * time.
  */
 export function encodeOrderedMap(keys: readonly string[], values: readonly CborValue[]): Uint8Array {
-  const writer = new Writer();
-  writer.head(5, keys.length);
+  brief.restart();
+  brief.head(5, keys.length);
   for (let i = 0; i < keys.length; i++) {
-    writer.raw(encodedKey(keys[i]!));
-    writer.value(values[i]!);
+    brief.raw(encodedKey(keys[i]!));
+    brief.value(values[i]!);
   }
-  return writer.take();
+  return brief.copy();
 }
 
 /** The bytes that precede a byte string of this length. */
 export function byteStringHead(length: number): Uint8Array {
-  const writer = new Writer();
-  writer.head(2, length);
-  return writer.take();
+  brief.restart();
+  brief.head(2, length);
+  return brief.copy();
 }
 
 class Reader {

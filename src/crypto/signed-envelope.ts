@@ -29,14 +29,19 @@ const BODY_HASH = Uint8Array.of(0x61, 0x63, ...byteStringHead(HASH_BYTES)); // "
 const HEADER = Uint8Array.of(0x61, 0x68); // "h"
 const SIGNATURE = Uint8Array.of(0x61, 0x73, ...byteStringHead(SIGNATURE_BYTES)); // "s"
 const MAPS = [0xa0, 0xa1, 0xa2, 0xa3].map((head) => Uint8Array.of(head));
-const NOTHING = new Uint8Array(0);
+const UNSIGNED = new Uint8Array(SIGNATURE_BYTES);
 
 /** Encodes an unsigned header. `header`: its canonical bytes. */
-export const encodeUnsigned = (header: Uint8Array): Uint8Array => encodeEnvelope(NOTHING, NOTHING, header);
+export const encodeUnsigned = (header: Uint8Array): Uint8Array => concatBytes(MAPS[1]!, HEADER, header);
+
+/** The bytes of a header with the hash of a body, which are signed. */
+const encodeUnsignedStub = (hash: Uint8Array, header: Uint8Array): Uint8Array =>
+  concatBytes(MAPS[2]!, BODY_HASH, hash, HEADER, header);
 
 /** Signs a header, given as canonical bytes. */
 export function signEnvelope(kind: SignatureKind, header: Uint8Array, signer: Signer): Uint8Array {
-  return encodeEnvelope(NOTHING, NOTHING, header, signer.sign(kind, encodeUnsigned(header)));
+  const signature = signer.sign(kind, encodeUnsigned(header));
+  return concatBytes(MAPS[2]!, HEADER, header, SIGNATURE, signature);
 }
 
 /** Signs a header with a body; returns the envelope's bytes and its stub's. */
@@ -46,24 +51,13 @@ export function signEnvelopeWithBody(
   body: Uint8Array,
   signer: Signer,
 ): { bytes: Uint8Array; stub: Uint8Array } {
-  const hash = sha256(body);
-  const signature = signer.sign(kind, encodeEnvelope(BODY_HASH, hash, header));
-  return {
-    bytes: encodeEnvelope(concatBytes(BODY, byteStringHead(body.length)), body, header, signature),
-    stub: encodeEnvelope(BODY_HASH, hash, header, signature),
-  };
-}
-
-function encodeEnvelope(
-  label: Uint8Array,
-  content: Uint8Array,
-  header: Uint8Array,
-  signature?: Uint8Array,
-): Uint8Array {
-  const fields = MAPS[1 + (label.length > 0 ? 1 : 0) + (signature ? 1 : 0)]!;
-  return signature
-    ? concatBytes(fields, label, content, HEADER, header, SIGNATURE, signature)
-    : concatBytes(fields, label, content, HEADER, header);
+  // The stub is what is signed, with one field more: the signature, whose place is kept.
+  const stub = concatBytes(MAPS[2]!, BODY_HASH, sha256(body), HEADER, header, SIGNATURE, UNSIGNED);
+  const signature = signer.sign(kind, stub.subarray(0, stub.length - SIGNATURE.length - SIGNATURE_BYTES));
+  stub.set(MAPS[3]!);
+  stub.set(signature, stub.length - SIGNATURE_BYTES);
+  const bytes = concatBytes(MAPS[3]!, BODY, byteStringHead(body.length), body, HEADER, header, SIGNATURE, signature);
+  return { bytes, stub };
 }
 
 /**
@@ -116,6 +110,6 @@ export function isSignedBy(
   { headerBytes, bodyHash, signature }: Pick<SignedEnvelope, "headerBytes" | "bodyHash" | "signature">,
 ): boolean {
   if (!signature) return false;
-  const signed = bodyHash ? encodeEnvelope(BODY_HASH, bodyHash, headerBytes) : encodeUnsigned(headerBytes);
+  const signed = bodyHash ? encodeUnsignedStub(bodyHash, headerBytes) : encodeUnsigned(headerBytes);
   return verify(publicKey, kind, signed, signature);
 }

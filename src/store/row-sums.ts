@@ -87,22 +87,12 @@ export function createSoundReads() {
     repair: (no: number): void => repair(no),
     soundly,
     soundlyLater,
-    /**
-     * Returns one whole row; `isAsked` checks that it is the wanted one where an index found it, because the index may be damaged
-     * itself.
-     */
-    row: <T extends SummedDoc & SummedHead>(
-      read: () => T | null,
-      isAsked: (row: T) => boolean = () => true,
-    ): T | null => {
-      const isSound = (row: T): boolean => isRowSound(row) && isAsked(row);
-      const row = read();
-      if (row === null || isSound(row)) return row;
-      return soundly(() => {
+    /** Reads one whole row again that was not sound, or not the one that was asked for: an index may be damaged itself. */
+    rowAgain: <T extends SummedDoc & SummedHead>(read: () => T | null, isAsked: (row: T) => boolean): T | null =>
+      soundly(() => {
         const again = read();
-        return again && required(again, isSound);
-      });
-    },
+        return again && required(again, (row) => isRowSound(row) && isAsked(row));
+      }),
     /** Returns texts of rows. */
     docs: <T extends SummedDoc>(read: () => T[]): T[] =>
       soundly(() => {

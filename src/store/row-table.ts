@@ -54,15 +54,15 @@ const toHead = (row: RawRow): RowHead => ({
 });
 
 const ID_BEGINS = '{"id":"';
+const QUOTE = 0x22;
+
 /** Whether a row is of a record: where a text begins with an id, as those of records nearly always do, it is that one. */
-const isOf = (asked: string) => {
-  const id = asked.toWellFormed(); // a text that is bound to a statement becomes so
-  return ({ doc }: RawRow): boolean =>
-    doc === null ||
-    !doc.startsWith(ID_BEGINS) ||
-    doc.startsWith(`${id}"`, ID_BEGINS.length) ||
-    doc.startsWith(JSON.stringify(id), ID_BEGINS.length - 1);
-};
+function isOf({ doc }: RawRow, id: string): boolean {
+  if (doc === null || !doc.startsWith(ID_BEGINS)) return true;
+  const after = ID_BEGINS.length;
+  if (doc.startsWith(id, after) && doc.charCodeAt(after + id.length) === QUOTE) return true;
+  return doc.startsWith(JSON.stringify(id.toWellFormed()), after - 1); // as it is bound to a statement, and escaped
+}
 
 const toStored = (row: RawRow & { collectionId: number; id: string }): StoredRow => ({
   ...toHead(row),
@@ -201,7 +201,9 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
   return {
     forgetCollections: () => collectionIdsByKey.clear(),
     get(collectionId: number, id: string): RowHead | undefined {
-      const row = reads.row(() => get.get(collectionId, id), isOf(id));
+      const read = () => get.get(collectionId, id);
+      let row = read();
+      if (row && !(isRowSound(row) && isOf(row, id))) row = reads.rowAgain(read, (again) => isOf(again, id));
       return row ? toHead(row) : undefined;
     },
     /** States of those of the records that have a row. */
@@ -213,7 +215,9 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
       return new Map(rows.flatMap(([id, row]) => (row ? [[id, row.state as RowState]] : [])));
     },
     byNo(no: number): (RowHead & RowKey) | undefined {
-      const row = reads.row(() => getByNo.get(no));
+      const read = () => getByNo.get(no);
+      let row = read();
+      if (row && !isRowSound(row)) row = reads.rowAgain(read, () => true);
       return row ? { ...toHead(row), collectionId: row.collectionId, id: row.id } : undefined;
     },
     update: (no: number, doc: string | null, state: RowState, lamport: number, change: Uint8Array, ops: number) =>

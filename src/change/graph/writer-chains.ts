@@ -18,6 +18,12 @@ interface Brought {
   counted: number;
 }
 
+function goTo(writer: WriterRow, seq: number, last: WriterRow["last"], lamport: number): void {
+  writer.seq = seq;
+  writer.last = last;
+  writer.lamport = lamport;
+}
+
 /** The writers' chains, as the log has them: how long they are and where they end. Their rows are written once a batch. */
 export type WriterChains = ReturnType<typeof createWriterChains>;
 
@@ -25,6 +31,14 @@ export function createWriterChains(changes: Pick<ChangeTable, "writer" | "addWri
   let writers = new Map<string, WriterRow>();
   const grown = new Map<WriterRow, Brought>();
   const keyOf = (author: Uint8Array, id: Uint8Array) => Buffer.concat([author, id]).toString("latin1");
+
+  const broughtOf = (writer: WriterRow): Brought => {
+    const known = grown.get(writer);
+    if (known) return known;
+    const brought = { changes: 0, counted: 0 };
+    grown.set(writer, brought);
+    return brought;
+  };
 
   return {
     /** The writer of an author, known to the log from now on. */
@@ -41,17 +55,15 @@ export function createWriterChains(changes: Pick<ChangeTable, "writer" | "addWri
 
     /** A change of the writer is in the log: the chain goes on to it, unless it goes further already. */
     grow(writer: WriterRow, by: ChainLink, scope: WriteScope): void {
-      const brought = grown.get(writer) ?? { changes: 0, counted: 0 };
-      grown.set(writer, brought);
-      const counted = by.counts ? 1 : 0;
+      const brought = broughtOf(writer);
       const { seq, last, lamport } = writer;
       brought.changes++;
-      brought.counted += counted;
-      if (by.seq > seq) Object.assign(writer, { seq: by.seq, last: by.id, lamport: by.lamport });
+      if (by.counts) brought.counted++;
+      if (by.seq > seq) goTo(writer, by.seq, by.id, by.lamport);
       scope.onRollback(() => {
         brought.changes--;
-        brought.counted -= counted;
-        Object.assign(writer, { seq, last, lamport });
+        if (by.counts) brought.counted--;
+        goTo(writer, seq, last, lamport);
       });
     },
 
