@@ -5,7 +5,7 @@
  */
 import { isJsonObject, type JsonObject } from "../protocol/json.ts";
 import type { IndexStore, IndexUnit } from "../store/search/index-store.ts";
-import type { LogEntry, SourceRow, SpaceSource } from "../store/search/space-source.ts";
+import type { LogEntry, SourceCollection, SourceRow, SpaceSource } from "../store/search/space-source.ts";
 import { configDifference, type SearchConfig } from "./search-config.ts";
 import { documentUnits, EDITOR, isIndexed, objectUnits, recordUnits } from "./source-units.ts";
 
@@ -27,6 +27,13 @@ interface Backlog {
   dropped?: readonly string[];
   /** The greatest row number when the backlog began: later rows are in the log. */
   total: number;
+}
+
+/** What was read of the space since the entries of the log that are followed, and is as new as the last of them. */
+class Followed {
+  readonly rows = new Set<number>();
+  readonly documents = new Set<number>();
+  readonly collections = new Map<number, SourceCollection | undefined>();
 }
 
 export interface FollowerState {
@@ -113,19 +120,25 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     });
   };
 
-  /** Replaces the units of one row with those of its current content. */
-  const setRow = (row: SourceRow): void => {
+  /** Replaces the units of one row with those of its current content. `collection`: its own, if there is one. */
+  const setRow = (row: SourceRow, collection: SourceCollection | undefined): void => {
     if (row.collectionId === OBJECTS_COLLECTION) {
       if (row.doc === null) store.dropObject(row.id);
       else store.setSource(OBJECTS_COLLECTION, row.no, objectUnits(parse(row.doc), config));
       return;
     }
-    const collection = deps.source().collection(row.collectionId);
     if (!collection || collection.deleted) return void store.dropCollection(row.collectionId);
     if (collection.dataset === EDITOR || !isIndexed(collection.dataset, config)) return;
     const units: IndexUnit[] =
       row.doc === null ? [] : recordUnits(collection.object, collection.dataset, parse(row.doc), config);
     store.setSource(row.collectionId, row.no, units);
+  };
+
+  /** The collection of a row, read once however many rows of it follow each other. */
+  const collectionOf = (no: number, { collections }: Followed): SourceCollection | undefined => {
+    if (no === OBJECTS_COLLECTION) return undefined;
+    if (!collections.has(no)) collections.set(no, deps.source().collection(no));
+    return collections.get(no);
   };
 
   const setDocument = (no: number): void => {
@@ -134,21 +147,21 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     store.setSource(no, 0, documentUnits(collection.object, deps.source().docsOf(no)));
   };
 
-  /** Reads the sources of some entries anew. What is gone from the space is removed from the index. */
-  const follow = (entries: readonly LogEntry[], seen: { rows: Set<number>; documents: Set<number> }): void => {
-    for (const { row: no, collectionId } of entries) {
-      if (seen.rows.has(no) || seen.documents.has(collectionId)) continue;
-      const collection = collectionId === OBJECTS_COLLECTION ? undefined : deps.source().collection(collectionId);
-      if (collection?.dataset === EDITOR || (!collection && collectionId !== OBJECTS_COLLECTION)) {
-        seen.documents.add(collectionId);
-        setDocument(collectionId);
-        continue;
-      }
-      seen.rows.add(no);
-      const row = deps.source().row(no);
-      if (row) setRow(row);
-      else store.setSource(collectionId, no, []);
+  /** Reads the source of an entry anew. What is gone from the space is removed from the index. */
+  const follow = ({ row: no, collectionId }: LogEntry, followed: Followed): void => {
+    if (followed.rows.has(no) || followed.documents.has(collectionId)) return;
+    const collection = collectionOf(collectionId, followed);
+    if (collection?.dataset === EDITOR || (!collection && collectionId !== OBJECTS_COLLECTION)) {
+      followed.documents.add(collectionId);
+      setDocument(collectionId);
+      return;
     }
+    // Most rows of a space may be of datasets in which nothing can be found.
+    if (collection && !collection.deleted && !isIndexed(collection.dataset, config)) return;
+    followed.rows.add(no);
+    const row = deps.source().row(no);
+    if (row) setRow(row, collection);
+    else store.setSource(collectionId, no, []);
   };
 
   const followLog = (until: number): boolean => {
@@ -156,9 +169,9 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
       const entries = deps.source().entriesAfter(cursor, ENTRIES_A_READ);
       if (entries.length === 0) return true;
       // What is read below is as new as the last of these entries, and may lack the changes of later ones.
-      const seen = { rows: new Set<number>(), documents: new Set<number>() };
+      const followed = new Followed();
       for (const entry of entries) {
-        follow([entry], seen);
+        follow(entry, followed);
         cursor = entry.seq;
         if (performance.now() > until) return false;
       }
@@ -181,17 +194,23 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
   const readRows = (left: Backlog, until: number): void => {
     const rows = deps.source().rowsBelow(left.rows, ROWS_A_READ);
     if (rows.length === 0) left.rows = 0;
+    const followed = new Followed();
     for (const row of rows) {
-      if (concerns(left, row)) setRow(row);
+      const collection = collectionOf(row.collectionId, followed);
+      if (concerns(left, row, collection)) setRow(row, collection);
       left.rows = row.no;
       if (performance.now() > until) return;
     }
   };
 
-  const concerns = ({ objects, datasets }: Backlog, row: SourceRow): boolean => {
+  const concerns = (
+    { objects, datasets }: Backlog,
+    row: SourceRow,
+    collection: SourceCollection | undefined,
+  ): boolean => {
     if (datasets === undefined && objects === undefined) return true;
     if (row.collectionId === OBJECTS_COLLECTION) return objects === true;
-    return datasets?.includes(deps.source().collection(row.collectionId)?.dataset ?? "") === true;
+    return datasets?.includes(collection?.dataset ?? "") === true;
   };
 
   const readDocument = (left: Backlog): void => {
@@ -235,7 +254,7 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
       store.transaction(() => {
         for (const { collectionId, row } of sources) {
           if (row === 0) setDocument(collectionId);
-          else follow([{ seq: 0, row, collectionId }], { rows: new Set(), documents: new Set() });
+          else follow({ seq: 0, row, collectionId }, new Followed());
         }
       });
     },
