@@ -1,7 +1,7 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import { inSlices } from "../../base/slices.ts";
-import { type AclRecord, decodeAclRecord } from "../record/record.ts";
+import { type AclRecord, decodeAclRecord, saysFirst } from "../record/record.ts";
 import { decodeSpaceHeader, type SpaceHeader } from "../record/space-header.ts";
 import { applyAclRecord } from "../reducer/reducer.ts";
 import { type AclState, emptyAcl } from "../reducer/state.ts";
@@ -90,7 +90,8 @@ function* judging(spaceId: SpaceId, offered: readonly Uint8Array[]): Generator<v
 
 /** The header that the first record of an ACL log carries, if the record is that space's root. */
 function headerOfRoot(spaceId: SpaceId, bytes: Uint8Array): SpaceHeader | undefined {
-  const record = decodeAclRecord(bytes);
+  // A place on the network may hold a long log: of all that cannot be its root no signature is verified.
+  const record = saysFirst(bytes) ? decodeAclRecord(bytes) : undefined;
   const root = record?.ops[0];
   if (!record || root?.op !== "root") return undefined;
   const encoded = decodeSpaceHeader(root.header);

@@ -107,6 +107,17 @@ export function decodePending(given: Uint8Array): PendingRecord | undefined {
   }
 }
 
+/** Whether the bytes say that no record of the log comes before them. Nothing else of them is looked at, and nothing verified. */
+export function saysFirst(bytes: Uint8Array): boolean {
+  if (bytes.length > ACL_BOUNDS.recordBytes) return false;
+  try {
+    return headerIn(decodeCanonicalCbor(bytes))["prev"] === null;
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}
+
 /** Reads a record that was verified when it was stored. Throws RangeError for anything else. */
 export function readVerifiedRecord(bytes: Uint8Array): AclRecord {
   const pending = readOnePending(headerIn(decodeCanonicalCbor(bytes)), bytes);
