@@ -65,7 +65,7 @@ export function createCommits(deps: CommitsDeps) {
     objects.trim();
     const done = batch.take();
     deletions.tearDownSoon(queue, erasure.due, onFailure);
-    if (done.touched.some(({ wasLive, doc }) => wasLive && doc === null)) erasure.due();
+    if (done.touched.some(({ before, doc }) => before !== null && doc === null)) erasure.due();
     const isUpToDate = refolding.go(); // what is left of them
     if (done.touched.length > 0 || done.objects.size > 0 || isUpToDate) deps.committed(done);
   }

@@ -84,7 +84,6 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
         dataset: SPACES_RULES.name,
         recordId: spaceId,
         versionId: of?.versionId ?? localVersion(),
-        wasLive: before !== null,
         before,
         doc,
         effects,

@@ -49,7 +49,8 @@ export function createRowInserts(db: OwnDatabase) {
       const numbers: number[] = [];
       let from = 0;
       for (; from + INSERTED_TOGETHER <= added.length; from += INSERTED_TOGETHER) {
-        const values = added.slice(from, from + INSERTED_TOGETHER).flatMap((row) => valuesOf(collectionId, row));
+        const values: NewRowValues[number][] = [];
+        for (let at = from; at < from + INSERTED_TOGETHER; at++) values.push(...valuesOf(collectionId, added[at]!));
         db.spend(INSERTED_TOGETHER - 1);
         // Rows of one statement get numbers that follow each other.
         const last = Number(insertTogether.run(...values).lastInsertRowid);

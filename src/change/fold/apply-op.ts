@@ -31,11 +31,7 @@ export function applyOp(
   const parent = containerOf(doc, path, op.type !== "$unset" && op.type !== "$pull");
   if (parent === "blocked") return refusal("path.blocked");
   const key = path[path.length - 1]!;
-  const put = (next: Json): undefined => {
-    parent![key] = next;
-    effects.push({ type: "$set", path, payload: Array.isArray(next) ? [...next] : next });
-  };
-  if (op.type === "$set") return put(value!);
+  if (op.type === "$set") return void put(parent!, path, value!, effects);
   const current = parent && Object.hasOwn(parent, key) ? parent[key] : undefined;
   switch (op.type) {
     case "$unset":
@@ -45,7 +41,8 @@ export function applyOp(
     case "$inc": {
       if (current !== undefined && typeof current !== "number") return refusal("op.inc_needs_number");
       const sum = (current ?? 0) + (value as number);
-      return Number.isFinite(sum) ? put(sum) : refusal("op.sum_not_finite");
+      if (!Number.isFinite(sum)) return refusal("op.sum_not_finite");
+      return void put(parent!, path, sum, effects);
     }
     case "$addToSet":
     case "$pull": {
@@ -64,6 +61,11 @@ export function applyOp(
       return undefined;
     }
   }
+}
+
+function put(parent: JsonObject, path: string[], next: Json, effects: Effect[]): void {
+  parent[path[path.length - 1]!] = next;
+  effects.push({ type: "$set", path, payload: Array.isArray(next) ? [...next] : next });
 }
 
 /** Removes the objects on the way to `path` that are empty now, from below; answers the path of what is gone. */

@@ -9,7 +9,6 @@ export interface TouchedRecord {
   recordId: string;
   /** Version text of the change, minted locally for device-local writes; empty when an object was deleted. */
   versionId: string;
-  wasLive: boolean;
   /** The whole record as it was stored before, or null when it was not live. */
   before: string | null;
   /** The whole record as stored, or null when it is no longer live. */
@@ -40,9 +39,8 @@ export function createOpenBatch() {
   return {
     touched: (): readonly TouchedRecord[] => current.touched,
     /** A record that is live neither before nor after is no news. */
-    touch(record: Omit<TouchedRecord, "wasLive">): void {
-      if (record.before === null && record.doc === null) return;
-      current.touched.push({ ...record, wasLive: record.before !== null });
+    touch(record: TouchedRecord): void {
+      if (record.before !== null || record.doc !== null) current.touched.push(record);
     },
     /** A change of this device was made. */
     countLocalChange(object: string | undefined): void {

@@ -85,7 +85,7 @@ test("[CHANGE-8] the object's row is gone with the commit, here and where the en
   });
   await remove(one, objectId);
   expect(row(one, objectId)).toBeUndefined();
-  expect(notified).toMatchObject([{ versionId: "", wasLive: true, doc: null }]);
+  expect(notified).toMatchObject([{ versionId: "", before: expect.any(String), doc: null }]);
   await exchange(one, other);
   expect(row(other, objectId)).toBeUndefined();
   expect(other.engine.object(objectId)!.deleted).toBe(true);

@@ -104,8 +104,17 @@ export function createChangeFold(deps: ChangeFoldDeps) {
     const at: OrderKey = { lamport: change.lamport, change: change.id };
     const ops = opsBefore + result.ops;
     if (writer.isCheckpointDue(state, opsBefore, ops)) writer.addCheckpoint(no, state, at, ops);
-    const record = { collectionId, object: object.idText, dataset: body.dataset, recordId: id };
-    batch.touch({ ...record, versionId: envelope.version, before, doc, effects, synced: true });
+    batch.touch({
+      collectionId,
+      object: object.idText,
+      dataset: body.dataset,
+      recordId: id,
+      versionId: envelope.version,
+      before,
+      doc,
+      effects,
+      synced: true,
+    });
     return true;
   };
 

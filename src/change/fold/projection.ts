@@ -189,8 +189,9 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
     /** Before COMMIT, after all else: counts what collections gained and lost in this batch, a statement a collection. */
     countLive(): void {
       const gained = new Map<number, number>();
-      for (const { collectionId, wasLive, doc } of batch.touched())
-        if (wasLive !== (doc !== null)) gained.set(collectionId, (gained.get(collectionId) ?? 0) + (wasLive ? -1 : 1));
+      for (const { collectionId, before, doc } of batch.touched())
+        if ((before === null) !== (doc === null))
+          gained.set(collectionId, (gained.get(collectionId) ?? 0) + (before === null ? 1 : -1));
       for (const [collectionId, by] of gained) if (by !== 0) rows.addLive(collectionId, by);
     },
 

@@ -54,9 +54,20 @@ function tracesAtMost(traceIds: readonly string[] | undefined): number {
   return traceIds.reduce((sum, { length }) => sum + ESCAPED_UNIT_BYTES * length + 3, VERSION_LEVEL_BYTES);
 }
 
+/** Bounds of so many paths are kept, of fields that are written again and again; no longer ones. */
+const PATHS_KEPT = 1_000;
+const KEPT_PATH_CHARS = 64;
+const pathBounds = new Map<string, number>();
+
 /** A bound for what a path takes in the record and in its version tree. */
 function pathAtMost(path: string): number {
-  return 2 * ESCAPED_UNIT_BYTES * path.length + VERSION_LEVEL_BYTES * levelsOf(path);
+  const known = pathBounds.get(path);
+  if (known !== undefined) return known;
+  const bytes = 2 * ESCAPED_UNIT_BYTES * path.length + VERSION_LEVEL_BYTES * levelsOf(path);
+  if (path.length > KEPT_PATH_CHARS) return bytes;
+  if (pathBounds.size >= PATHS_KEPT) pathBounds.clear();
+  pathBounds.set(path, bytes);
+  return bytes;
 }
 
 function levelsOf(path: string): number {

@@ -80,7 +80,7 @@ export function createPush(deps: PushDeps): PushService | undefined {
 function followAccount(push: PushService, space: Space, { touched }: CommitBatch): void {
   for (const record of touched) {
     if (record.dataset === SPACES_RULES.name) push.changed();
-    else if (record.dataset === DEVICES_DATASET && record.wasLive && record.doc === null)
+    else if (record.dataset === DEVICES_DATASET && record.before !== null && record.doc === null)
       push.devicePruned(record.recordId);
     else if (record.dataset === READ_FRONTIERS_DATASET && record.doc !== null && isWrittenHere(space, record)) {
       const { spaceId } = JSON.parse(record.doc) as JsonObject;
@@ -94,7 +94,7 @@ function followSpace(push: PushService, account: Account, space: Space, batch: C
   const written: TouchedRecord[] = [];
   for (const record of batch.touched) {
     if (record.dataset === OBJECTS_DATASET && mayBeChat(record.before) !== mayBeChat(record.doc)) push.changed();
-    if (record.dataset === CHAT_DATASET && record.synced && !record.wasLive && record.doc !== null)
+    if (record.dataset === CHAT_DATASET && record.synced && record.before === null && record.doc !== null)
       written.push(record);
   }
   if (written.length === 0 || batch.localChanges === 0) return;

@@ -25,8 +25,8 @@ export function createOwnMessages() {
 /** Notifies of every message that is added to a chat of an open space, never of edits. */
 export function createChatNews(deps: { events: Pick<SpaceEvents, "on">; onNews: (news: ChatNews) => void }): Closable {
   const unfollow = deps.events.on("committed", (space, batch) => {
-    for (const { dataset, object, recordId, wasLive, doc } of batch.touched) {
-      if (dataset !== CHAT_MESSAGES || wasLive || doc === null) continue;
+    for (const { dataset, object, recordId, before, doc } of batch.touched) {
+      if (dataset !== CHAT_MESSAGES || before !== null || doc === null) continue;
       deps.onNews(toNews(space.id, object, recordId, JSON.parse(doc) as JsonObject));
     }
   });
