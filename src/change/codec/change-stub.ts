@@ -9,7 +9,10 @@ import { CHANGE_ROOT, CHANGE_STUB, CHANGE_WHOLE, type ChangeKind } from "../../s
 const WHOLE = Buffer.from([0xa3, 0x61, 0x62]); // a map of three fields, the first is "b"
 const STUB = Buffer.from([0xa3, 0x61, 0x63, 0x58, 0x20]); // the first is "c": 32 bytes
 
-const startsWith = (bytes: Uint8Array, start: Uint8Array): boolean => start.every((byte, at) => bytes[at] === byte);
+function startsWith(bytes: Uint8Array, start: Uint8Array): boolean {
+  for (let at = 0; at < start.length; at++) if (bytes[at] !== start[at]) return false;
+  return true;
+}
 
 /** Where the sealed body of a change lies in its bytes, or undefined where there is none in canonical form (RFC 8949). */
 function bodyOf(bytes: Uint8Array): { start: number; end: number } | undefined {
