@@ -10,7 +10,8 @@ import {
   damagedRows,
   flipAt,
   flipIn,
-  IN_AN_INDEX,
+  IN_ITS_ROW,
+  IN_THE_INDEX,
   RECORDS,
   startChecking,
   stopped,
@@ -138,7 +139,7 @@ describe("what nobody reads", () => {
   rule("[STORE-3] records are found and made anew, whatever of their rows was changed", async () => {
     using harmed = await stopped();
     flipAt(harmed.path, `${WORD} 7.`, 3);
-    expect(flipIn(harmed.path, "r18", /{/)).toBe(1); // the row says r19, of which there is another
+    expect(flipIn(harmed.path, "r18", IN_ITS_ROW)).toBe(1); // the row says r19, of which there is another
     {
       using db = new Database(harmed.path);
       const changes = ["state = 2", "lamport = lamport + 1", "ops = ops + 1", "change = zeroblob(32)"];
@@ -209,7 +210,7 @@ describe("what nobody reads", () => {
 
   rule("[STORE-3] an index of SQLite's own that leads to another row is not followed", async () => {
     using harmed = await stopped();
-    expect(flipIn(harmed.path, "r16", IN_AN_INDEX)).toBe(1); // it says r17 there
+    expect(flipIn(harmed.path, "r16", IN_THE_INDEX)).toBe(1); // it says r17 there
     await using server = await startServer({ dataDir: harmed.root });
     const items = again(harmed, server);
     await items.modify([setFields("r17", { n: 170 }), setFields("r16", { n: 160 })]);
@@ -221,7 +222,7 @@ describe("what nobody reads", () => {
     "[STORE-3] an index of SQLite's own that leads nowhere is made anew, and what was written meanwhile is one record",
     async () => {
       using harmed = await stopped();
-      expect(flipIn(harmed.path, "r17", IN_AN_INDEX)).toBe(1);
+      expect(flipIn(harmed.path, "r17", IN_THE_INDEX)).toBe(1);
       {
         await using server = await startServer({ dataDir: harmed.root });
         await again(harmed, server).modify([setFields("r17", { n: 170 })]);

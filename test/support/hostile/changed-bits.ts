@@ -60,15 +60,28 @@ export function flipAt(path: string, text: string | Uint8Array, offset: number, 
   return found;
 }
 
-/** Before the text of a row stands its id; in an index of SQLite neither follows. */
-export const IN_AN_INDEX = /[^{"0-9]/;
+/** Whether what stands at a place of a file, of a length, is an id of the kind that is looked for. */
+type IsPlace = (bytes: Buffer, at: number, length: number) => boolean;
 
-/** Changes a bit of a record's id wherever a byte of a kind follows it. */
-export function flipIn(path: string, id: string, before: RegExp): number {
+/** Before the text of a row stands its id. */
+export const IN_ITS_ROW: IsPlace = (bytes, at, length) => bytes[at + length] === "{".charCodeAt(0);
+
+const PAGE_BYTES = 4096;
+/** The first byte of a page of an index of SQLite (file format, section 1.6). */
+const INDEX_LEAF = 0x0a;
+const MOST_COLLECTIONS = 16;
+/** In the index of rows by their keys the number of the collection stands before an id, and no digit behind it. */
+export const IN_THE_INDEX: IsPlace = (bytes, at, length) =>
+  bytes[at - (at % PAGE_BYTES)] === INDEX_LEAF &&
+  bytes[at - 1]! < MOST_COLLECTIONS &&
+  !/[0-9]/.test(String.fromCharCode(bytes[at + length]!));
+
+/** Changes a bit of a record's id at each place of a kind. */
+export function flipIn(path: string, id: string, isPlace: IsPlace): number {
   const bytes = readFileSync(path);
   let found = 0;
   for (let at = bytes.indexOf(id); at >= 0; at = bytes.indexOf(id, at + 1)) {
-    if (!before.test(String.fromCharCode(bytes[at + id.length]!))) continue;
+    if (!isPlace(bytes, at, id.length)) continue;
     bytes[at + id.length - 1]! ^= 1;
     found++;
   }
