@@ -62,8 +62,9 @@ export function createTriggerRuns(deps: { triggers: TriggerStore; runs: RunStore
     },
 
     /**
-     * Writes how a run ended; `set` are leaves of the trigger's record that change with it. Everything is asked for at once, so
-     * that it is one transaction: no crash leaves a row that ended beside a record that does not know of it.
+     * Writes how a run ended; `set` are leaves of the trigger's record that change with it. Everything is asked for at once, and
+     * is one transaction unless that takes too long. The record goes first: a crash in between leaves a row that says that the
+     * run goes on, and both are closed as interrupted, but never a row that ended beside a record that does not know of it.
      */
     async end(trigger: TriggerDefinition, run: RunStart, outcome: RunOutcome, set: JsonObject): Promise<void> {
       const { trace } = outcome;
@@ -76,8 +77,8 @@ export function createTriggerRuns(deps: { triggers: TriggerStore; runs: RunStore
         ...(inline ? { trace } : {}),
       };
       await Promise.all([
-        ...(trigger.logRuns ? [runs.complete(run.runId, rowEnds), prune(trigger.id)] : []),
         ...(run.dry ? [] : [rollUp(trigger, run, outcome, set)]),
+        ...(trigger.logRuns ? [runs.complete(run.runId, rowEnds), prune(trigger.id)] : []),
       ]);
     },
 
