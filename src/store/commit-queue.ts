@@ -72,9 +72,9 @@ const SMALL_RUNS = 2_500;
 const GATHER_TURNS = 3;
 
 /**
- * Group commit (CHANGE-10): everything enqueued in one turn of the event loop runs in ONE transaction, and no promise settles before
- * COMMIT has returned (fsync with durability `full`). A write that throws is rolled back alone. Local writes go before
- * `background` ones (changes of others).
+ * Group commit (CHANGE-10): everything enqueued in one turn of the event loop runs in one transaction, or in several where that takes
+ * longer than `SLICE_MS`, in its order. No promise settles before COMMIT has returned (fsync with durability `full`). A write that
+ * throws is rolled back alone. Local writes go before `background` ones (changes of others).
  */
 export interface CommitQueue {
   /** `priority` is local unless told, `growth` anew for local writes and slice for others. */
