@@ -89,13 +89,13 @@ export function createTriggerRuns(deps: { triggers: TriggerStore; runs: RunStore
       await prune(trigger.id);
     },
 
-    /** Closes what a crash has left, before anything runs. */
+    /** Closes what a crash has left, before anything runs. As at a run's end the record goes first: the row says what is left. */
     async closeOrphans(): Promise<void> {
       for (const row of runs.running()) {
         const { id, triggerId, dry } = row as { id: string; triggerId?: string; dry?: boolean };
-        await runs.complete(id, { status: "interrupted", error: "the server ended while it ran" });
         if (triggerId !== undefined && dry !== true)
           await triggers.write(triggerId, { lastStatus: "interrupted", lastRunRef: id });
+        await runs.complete(id, { status: "interrupted", error: "the server ended while it ran" });
       }
     },
   };
