@@ -29,8 +29,8 @@ interface Backlog {
   total: number;
 }
 
-/** What was read of the space since the entries of the log that are followed, and is as new as the last of them. */
-class Followed {
+/** Sources that were read behind a page of the log or of rows, and are at least as new as what is on it. */
+class ReadSources {
   readonly rows = new Set<number>();
   readonly documents = new Set<number>();
   readonly collections = new Map<number, SourceCollection | undefined>();
@@ -128,18 +128,23 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
       return;
     }
     if (!collection || collection.deleted) return void store.dropCollection(row.collectionId);
-    if (collection.dataset === EDITOR || !isIndexed(collection.dataset, config)) return;
     const units: IndexUnit[] =
       row.doc === null ? [] : recordUnits(collection.object, collection.dataset, parse(row.doc), config);
     store.setSource(row.collectionId, row.no, units);
   };
 
-  /** The collection of a row, read once however many rows of it follow each other. */
-  const collectionOf = (no: number, { collections }: Followed): SourceCollection | undefined => {
+  /** The collection of a row, read once for a page however many rows of it are on that. */
+  const collectionOf = (no: number, { collections }: ReadSources): SourceCollection | undefined => {
     if (no === OBJECTS_COLLECTION) return undefined;
     if (!collections.has(no)) collections.set(no, deps.source().collection(no));
     return collections.get(no);
   };
+
+  /** Whether rows of a collection have no units of their own: most rows of a space may be such that nothing finds. */
+  const isPassedOver = (collection: SourceCollection | undefined): boolean =>
+    collection !== undefined &&
+    !collection.deleted &&
+    (collection.dataset === EDITOR || !isIndexed(collection.dataset, config));
 
   const setDocument = (no: number): void => {
     const collection = deps.source().collection(no);
@@ -148,17 +153,16 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
   };
 
   /** Reads the source of an entry anew. What is gone from the space is removed from the index. */
-  const follow = ({ row: no, collectionId }: LogEntry, followed: Followed): void => {
-    if (followed.rows.has(no) || followed.documents.has(collectionId)) return;
-    const collection = collectionOf(collectionId, followed);
+  const follow = ({ row: no, collectionId }: Omit<LogEntry, "seq">, read: ReadSources): void => {
+    if (read.rows.has(no) || read.documents.has(collectionId)) return;
+    const collection = collectionOf(collectionId, read);
     if (collection?.dataset === EDITOR || (!collection && collectionId !== OBJECTS_COLLECTION)) {
-      followed.documents.add(collectionId);
+      read.documents.add(collectionId);
       setDocument(collectionId);
       return;
     }
-    // Most rows of a space may be of datasets in which nothing can be found.
-    if (collection && !collection.deleted && !isIndexed(collection.dataset, config)) return;
-    followed.rows.add(no);
+    if (isPassedOver(collection)) return;
+    read.rows.add(no);
     const row = deps.source().row(no);
     if (row) setRow(row, collection);
     else store.setSource(collectionId, no, []);
@@ -169,9 +173,9 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
       const entries = deps.source().entriesAfter(cursor, ENTRIES_A_READ);
       if (entries.length === 0) return true;
       // What is read below is as new as the last of these entries, and may lack the changes of later ones.
-      const followed = new Followed();
+      const read = new ReadSources();
       for (const entry of entries) {
-        follow(entry, followed);
+        follow(entry, read);
         cursor = entry.seq;
         if (performance.now() > until) return false;
       }
@@ -194,10 +198,10 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
   const readRows = (left: Backlog, until: number): void => {
     const rows = deps.source().rowsBelow(left.rows, ROWS_A_READ);
     if (rows.length === 0) left.rows = 0;
-    const followed = new Followed();
+    const read = new ReadSources();
     for (const row of rows) {
-      const collection = collectionOf(row.collectionId, followed);
-      if (concerns(left, row, collection)) setRow(row, collection);
+      const collection = collectionOf(row.collectionId, read);
+      if (!isPassedOver(collection) && concerns(left, row, collection)) setRow(row, collection);
       left.rows = row.no;
       if (performance.now() > until) return;
     }
@@ -252,9 +256,10 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
     /** Brings the sources of some units up to date before the log is followed that far. */
     refresh(sources: readonly { readonly collectionId: number; readonly row: number }[]): void {
       store.transaction(() => {
+        const read = new ReadSources();
         for (const { collectionId, row } of sources) {
           if (row === 0) setDocument(collectionId);
-          else follow({ seq: 0, row, collectionId }, new Followed());
+          else follow({ row, collectionId }, read);
         }
       });
     },

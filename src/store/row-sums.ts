@@ -87,12 +87,21 @@ export function createSoundReads() {
     repair: (no: number): void => repair(no),
     soundly,
     soundlyLater,
-    /** Reads one whole row again that was not sound, or not the one that was asked for: an index may be damaged itself. */
-    rowAgain: <T extends SummedDoc & SummedHead>(read: () => T | null, isAsked: (row: T) => boolean): T | null =>
-      soundly(() => {
+    /**
+     * Returns one whole row; `isAsked` checks that it is the wanted one where an index found it, because the index may be damaged
+     * itself.
+     */
+    row: <T extends SummedDoc & SummedHead>(
+      read: () => T | null,
+      isAsked: (row: T) => boolean = () => true,
+    ): T | null => {
+      const row = read();
+      if (row === null || (isRowSound(row) && isAsked(row))) return row;
+      return soundly(() => {
         const again = read();
-        return again && required(again, (row) => isRowSound(row) && isAsked(row));
-      }),
+        return again && required(again, (one) => isRowSound(one) && isAsked(one));
+      });
+    },
     /** Returns texts of rows. */
     docs: <T extends SummedDoc>(read: () => T[]): T[] =>
       soundly(() => {

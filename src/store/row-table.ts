@@ -201,9 +201,10 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
   return {
     forgetCollections: () => collectionIdsByKey.clear(),
     get(collectionId: number, id: string): RowHead | undefined {
-      const read = () => get.get(collectionId, id);
-      let row = read();
-      if (row && !(isRowSound(row) && isOf(row, id))) row = reads.rowAgain(read, (again) => isOf(again, id));
+      const row = reads.row(
+        () => get.get(collectionId, id),
+        (found) => isOf(found, id),
+      );
       return row ? toHead(row) : undefined;
     },
     /** States of those of the records that have a row. */
@@ -215,9 +216,7 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
       return new Map(rows.flatMap(([id, row]) => (row ? [[id, row.state as RowState]] : [])));
     },
     byNo(no: number): (RowHead & RowKey) | undefined {
-      const read = () => getByNo.get(no);
-      let row = read();
-      if (row && !isRowSound(row)) row = reads.rowAgain(read, () => true);
+      const row = reads.row(() => getByNo.get(no));
       return row ? { ...toHead(row), collectionId: row.collectionId, id: row.id } : undefined;
     },
     update: (no: number, doc: string | null, state: RowState, lamport: number, change: Uint8Array, ops: number) =>

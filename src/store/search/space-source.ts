@@ -79,7 +79,6 @@ export function openSpaceSource(path: string) {
     "SELECT c.no FROM collections c JOIN datasets d ON d.no = c.datasetNo WHERE c.no < ? AND d.name = ? ORDER BY c.no DESC LIMIT ?",
   );
   const count = db.query<{ n: number }, []>("SELECT max(no) AS n FROM rows");
-  /** The owner of a collection never changes; whether the object is deleted is asked each time. */
   const statements = [incarnation, bounds, after, byNo, objectRow, collection, docs, below, collectionsBelow, count];
 
   return namingSource(path, {
