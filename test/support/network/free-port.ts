@@ -14,7 +14,8 @@ export async function freePort(): Promise<number> {
 
 function isFree(port: number): Promise<boolean> {
   const server = createServer();
-  return new Promise((settle) => {
-    server.once("error", () => settle(false)).listen(port, "127.0.0.1", () => server.close(() => settle(true)));
+  return new Promise((settle, fail) => {
+    const refused = (error: NodeJS.ErrnoException) => (error.code === "EADDRINUSE" ? settle(false) : fail(error));
+    server.once("error", refused).listen(port, "127.0.0.1", () => server.close(() => settle(true)));
   });
 }
