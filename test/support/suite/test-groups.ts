@@ -34,7 +34,7 @@ export const UNIT_GROUP: TestGroup = {
   secondRun: false,
   data: "memory",
   testTimeoutMs: 20_000,
-  processTimeoutMs: minutes(6),
+  processTimeoutMs: minutes(15),
 };
 
 export const TEST_GROUPS: readonly TestGroup[] = [
