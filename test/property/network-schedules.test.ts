@@ -75,6 +75,11 @@ const PAST_SEEDS: { name: string; seed: number; how: WorldKind }[] = [
     seed: 81,
     how: { forks: true, comeAgain: true },
   },
+  {
+    name: "a place whose end lost with its branch was taken for one that had ended",
+    seed: 5015,
+    how: { forks: true, comeAgain: true },
+  },
 ];
 
 interface Course {

@@ -47,7 +47,10 @@ export function createPlaceWalk(deps: PlaceWalkDeps) {
     const place = channels.places(replica).find(({ keyId }) => keyId === own.keyId);
     if (!place) return "on";
     const ending = place.ending;
-    if (ending === undefined) return own;
+    if (ending === undefined) {
+      if (own.isPast || own.end) await goOn(replica, own);
+      return own;
+    }
     own.isPast = true;
     if (own.end?.record !== ending) {
       // It was met before it was known to be the one: it is looked for once more.
@@ -58,6 +61,13 @@ export function createPlaceWalk(deps: PlaceWalkDeps) {
     if (!(await roundAsMember(replica, own, deps.timers))) return own;
     await leave(replica, own, own.end.seq);
     return "on";
+  };
+
+  /** The record that ended the place lost with its branch: it is read on, and filled. */
+  const goOn = async (replica: Replica, own: SpaceChannel): Promise<void> => {
+    own.isPast = false;
+    own.end = undefined;
+    await replica.write((write) => notePlace(write, replica, own.keyId, { end: undefined }));
   };
 
   /** What came behind the end does not count as kept there, whoever wrote it: it is put into the place that follows. */
