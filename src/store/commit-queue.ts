@@ -1,19 +1,18 @@
-import type { Statement } from "bun:sqlite";
 import { lockedFault } from "../protocol/storage-fault.ts";
+import { createBatchTransaction } from "./batch-transaction.ts";
 import { namingFile } from "./database.ts";
-import { lazyStatement } from "./lazy-statement.ts";
 import { isLocked, LOCKED_RETRY_MS, LOCKED_WAIT_MS } from "./locked-database.ts";
 import { OutgrownError, type OwnDatabase } from "./own-database.ts";
 
-/** What a write may do in its transaction besides SQL: undo its in-memory effects, and act once it is durable. */
+/** What a write may do in its transaction besides SQL: undo its in-memory effects. */
 export interface WriteScope {
-  /** Runs, newest first, if this write's savepoint is rolled back. */
+  /** Runs, newest first, if this write is taken back, alone or with its batch, or its batch fails. */
   onRollback(undo: () => void): void;
   /** Runs a part of this write that is undone alone when it throws; the error goes on to the caller. */
   attempt<T>(part: () => T): T;
 }
 
-/** Thrown by a write to roll its savepoint back and still answer its caller: nothing was worth keeping. */
+/** Thrown by a write to be taken back and still answer its caller: nothing was worth keeping. */
 export class RollBackWith<T> extends Error {
   readonly result: T;
   constructor(result: T) {
@@ -34,16 +33,16 @@ export interface CommitQueueHooks {
   commitNotes(makeDurable: () => void): void;
   /** About how long `commit` will take by what the batch has done so far: the more, the longer the batch may grow. */
   owedMs?(): number;
-  /** COMMIT (or the batch's own SQL) failed: all in-memory state of the batch must be forgotten. */
+  /** COMMIT (or the batch's own SQL) failed, and its writes were undone: all other in-memory state of the batch must be forgotten. */
   onFailure(error: unknown): void;
 }
 
 type Priority = "local" | "background";
 
 /**
- * What a write is when it becomes large, which costs quadratic time behind other writes of its batch (`placeOf`). `anew`: it is
- * taken back, and run anew as the first of the next batch, so that it may be run twice and what it leaves in memory has its
- * undo. `first`: it always begins a batch. `slice`: it sees to it that it stays small.
+ * What a write is when it becomes large, and whether it can be run twice. `anew`: it can, and what it leaves in memory has its
+ * undo. Behind others of its batch it is taken back when it becomes large, which delays them, and run as the first of the next.
+ * `first`: it always begins a batch. `slice`: it sees to it that it stays small.
  */
 type Growth = "anew" | "first" | "slice";
 
@@ -55,11 +54,6 @@ interface Entry {
   reject: (error: unknown) => void;
 }
 
-interface Savepoint {
-  leave(): void;
-  comeBack(): void;
-}
-
 /** A batch ends after this long even if more waits, so that reads get their turn. */
 const SLICE_MS = 8;
 /** What is paid once a batch is shared by writes that take as long, up to this. */
@@ -67,6 +61,9 @@ const MAX_SHARED_MS = 250;
 
 /** A write behind others of its batch that runs more statements than this is large. A page of 500 records runs about 1,000. */
 const SMALL_RUNS = 2_500;
+
+/** So many batches have a savepoint for each write behind one that threw, its own run anew among them: others like it may follow. */
+const CAREFUL_BATCHES = 64;
 
 /** Turns of the event loop that a batch waits at most while writes keep coming in. */
 const GATHER_TURNS = 3;
@@ -92,35 +89,24 @@ export interface CommitQueue {
 export function createCommitQueue(
   db: OwnDatabase,
   hooks: CommitQueueHooks,
-  { lockedWaitMs = LOCKED_WAIT_MS, smallRuns = SMALL_RUNS }: { lockedWaitMs?: number; smallRuns?: number } = {},
+  {
+    lockedWaitMs = LOCKED_WAIT_MS,
+    smallRuns = SMALL_RUNS,
+    carefulFor = CAREFUL_BATCHES,
+  }: { lockedWaitMs?: number; smallRuns?: number; carefulFor?: number } = {},
 ): CommitQueue {
   const local: Entry[] = [];
   const background: Entry[] = [];
-  /** Goes before all others: it had begun, or was taken out, when the batch before it ended. */
-  let next: Entry | undefined;
+  /** Go before all others: they had begun, or were taken out, when the batch before them ended. */
+  const ahead: Entry[] = [];
   let scheduled = false;
   let closed = false;
   let idleWaiters: (() => void)[] = [];
-  // Not by `query`, which counts them among the runs of a write.
-  const statement = (sql: string) => lazyStatement(() => db.prepare(sql));
-  const beginImmediate = statement("BEGIN IMMEDIATE");
-  const rollback = statement("ROLLBACK");
-  const changesEver = lazyStatement(() => db.prepare<{ n: number }, []>("SELECT total_changes() AS n"));
-  const savepoint = statement("SAVEPOINT write_scope");
-  const release = statement("RELEASE write_scope");
-  const rollbackTo = statement("ROLLBACK TO write_scope");
-  const savepointOfPart = statement("SAVEPOINT part_of_write");
-  const releasePart = statement("RELEASE part_of_write");
-  const rollbackToPart = statement("ROLLBACK TO part_of_write");
-  const commit = statement("COMMIT");
+  const transaction = createBatchTransaction(db);
 
-  const waiting = (): number => local.length + background.length + (next ? 1 : 0);
-  const takeNext = (): Entry | undefined => {
-    const entry = next ?? local.shift() ?? background.shift();
-    next = undefined;
-    return entry;
-  };
-  const takeAll = (): Entry[] => [...(next ? [takeNext()!] : []), ...local.splice(0), ...background.splice(0)];
+  const waiting = (): number => ahead.length + local.length + background.length;
+  const takeNext = (): Entry | undefined => ahead.shift() ?? local.shift() ?? background.shift();
+  const takeAll = (): Entry[] => [...ahead.splice(0), ...local.splice(0), ...background.splice(0)];
 
   const schedule = () => {
     if (scheduled) return;
@@ -154,80 +140,91 @@ export function createCommitQueue(
     finish();
   };
 
-  /** Of this connection, when the transaction began. */
-  let changesAtBegin = 0;
-  /** Whether the batch's first write is being run. */
-  let isFirst = false;
-  const begin = () => {
-    beginImmediate.run();
-    changesAtBegin = changesEver.get()!.n;
+  /** What has run of the batch: all of it ends with COMMIT, or is run anew. */
+  let taken: Entry[] = [];
+  let settled: (() => void)[] = [];
+  let undos: (() => void)[] = [];
+  /** Whether all that has run of the batch can be run twice: then none of it has a savepoint. */
+  let canRepeat = true;
+  let carefulBatches = 0;
+  const isFirst = (): boolean => taken.length === 1;
+
+  const clearBatch = (): void => {
+    taken = [];
+    settled = [];
+    undos = [];
+    canRepeat = true;
   };
 
-  /**
-   * A place that the transaction can come back to. Before its first change none need be kept: coming back is beginning
-   * anew. A savepoint has SQLite copy every page that is changed after it, which made a page of records with an index take
-   * half as long again (docs/performance.md); and at the end of each statement it walks the list of the copies, so that what
-   * a large write takes grows with the square of its size.
-   */
-  const placeOf = (set: Statement, drop: Statement, backTo: Statement): Savepoint => {
-    if (isFirst && changesEver.get()!.n === changesAtBegin)
-      return {
-        leave: () => {},
-        comeBack() {
-          rollback.run();
-          begin();
-        },
-      };
-    set.run();
-    return {
-      leave: () => void drop.run(),
-      comeBack() {
-        backTo.run();
-        drop.run();
-      },
-    };
+  const undoTo = (place: number): void => {
+    for (const undo of undos.splice(place).reverse()) undo();
   };
 
-  const scopeOf = (undos: (() => void)[]): WriteScope => ({
+  const createScope = (): WriteScope => ({
     onRollback: (undo) => void undos.push(undo),
     attempt(part) {
       const before = undos.length;
       hooks.began?.(this);
-      const place = placeOf(savepointOfPart, releasePart, rollbackToPart);
+      const place = transaction.partBegins(isFirst());
       try {
         const result = part();
         place.leave();
         return result;
       } catch (error) {
         place.comeBack();
-        for (const undo of undos.splice(before).reverse()) undo();
+        undoTo(before);
         throw error;
       }
     },
   });
 
-  /** Runs one write under its savepoint; answers how to settle it once the batch is durable, or undefined if it is too large. */
-  const runOne = (entry: Entry): (() => void) | undefined => {
-    const undos: (() => void)[] = [];
-    const place = placeOf(savepoint, release, rollbackTo);
-    const takeBack = () => {
-      db.runsLeft = Number.POSITIVE_INFINITY;
-      place.comeBack();
-      for (const undo of undos.reverse()) undo();
-    };
-    if (!isFirst && entry.growth === "anew") db.runsLeft = smallRuns;
+  /** Everything that ran in this batch is taken back and waits in front, to be run again with a savepoint each. */
+  const repeatBatch = (): void => {
+    transaction.beginAnew();
+    undoTo(0);
+    ahead.unshift(...taken);
+    clearBatch();
+  };
+
+  /**
+   * Runs one write, the last of those taken. Where it and all before it can be run twice it has no savepoint, which would be
+   * 2 % of what a write takes; when it throws, the batch is run anew with one for each. Answers whether the batch can go on.
+   */
+  const runOne = (entry: Entry): boolean => {
+    const isBehind = !isFirst();
+    if (isBehind && entry.growth === "first") {
+      ahead.unshift(taken.pop()!);
+      return false;
+    }
+    canRepeat &&= entry.growth === "anew";
+    const place = isBehind && canRepeat && carefulBatches === 0 ? undefined : transaction.writeBegins(!isBehind);
+    const before = undos.length;
+    if (isBehind && entry.growth === "anew") db.runsLeft = smallRuns;
     try {
-      const scope = scopeOf(undos);
+      const scope = createScope();
       hooks.began?.(scope);
       const result = entry.run(scope);
       if (db.runsLeft < 0) throw new OutgrownError(); // whoever caught the first
-      place.leave();
-      return () => entry.resolve(result);
+      place?.leave();
+      settled.push(() => entry.resolve(result));
+      return true;
     } catch (error) {
-      const outgrown = db.runsLeft < 0;
-      takeBack();
-      if (outgrown) return undefined;
-      return error instanceof RollBackWith ? () => entry.resolve(error.result) : () => entry.reject(error);
+      const isOutgrown = db.runsLeft < 0;
+      db.runsLeft = Number.POSITIVE_INFINITY;
+      if (isOutgrown) entry.growth = "first";
+      if (!place) {
+        if (!isOutgrown) carefulBatches = carefulFor;
+        repeatBatch();
+        return true;
+      }
+      place.comeBack();
+      undoTo(before);
+      if (isOutgrown) {
+        ahead.unshift(taken.pop()!);
+        return false;
+      }
+      settled.push(error instanceof RollBackWith ? () => entry.resolve(error.result) : () => entry.reject(error));
+      return true;
     } finally {
       db.runsLeft = Number.POSITIVE_INFINITY;
     }
@@ -235,10 +232,9 @@ export function createCommitQueue(
 
   const drain = () => {
     scheduled = false;
-    const settled: (() => void)[] = [];
-    const taken: Entry[] = [];
+    clearBatch();
     try {
-      begin();
+      transaction.begin();
     } catch (error) {
       if (isLocked(error)) waitForLock(error);
       else fail(takeAll(), error);
@@ -252,18 +248,13 @@ export function createCommitQueue(
       do {
         const entry = takeNext();
         if (!entry) break;
-        isFirst = taken.length === 0;
         taken.push(entry);
-        const settle = !isFirst && entry.growth === "first" ? undefined : runOne(entry);
-        if (!settle) {
-          next = taken.pop();
-          break;
-        }
-        settled.push(settle);
-      } while (!isOver());
+        if (!runOne(entry)) break;
+      } while (taken.length === 0 || !isOver());
+      if (carefulBatches > 0) carefulBatches--;
       const end = taken.every(({ isNote }) => isNote) ? hooks.commitNotes : hooks.commit;
       end(() => {
-        commit.run();
+        transaction.commit();
         isDurable = true;
         for (const settle of settled) settle();
       });
@@ -276,14 +267,16 @@ export function createCommitQueue(
     finish();
   };
 
-  const fail = (taken: readonly Entry[], error: unknown) => {
+  const fail = (refused: readonly Entry[], error: unknown) => {
     if (db.inTransaction) db.exec("ROLLBACK");
+    undoTo(0);
     hooks.onFailure(error);
-    for (const entry of taken) entry.reject(error);
+    for (const entry of refused) entry.reject(error);
     finish();
   };
 
   const finish = () => {
+    clearBatch();
     if (waiting() > 0) schedule();
     else {
       const waiters = idleWaiters;
@@ -305,7 +298,7 @@ export function createCommitQueue(
   return {
     enqueue: (run, priority = "local", growth = priority === "local" ? "anew" : "slice") =>
       join(run, { growth, isNote: false }, priority === "local" ? local : background),
-    note: (run) => join(run, { growth: "anew", isNote: true }, local),
+    note: (run) => join(run, { growth: "slice", isNote: true }, local),
     idle,
     closing: () => closed,
     close: async () => {

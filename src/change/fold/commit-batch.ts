@@ -49,11 +49,14 @@ export function createOpenBatch() {
     },
     /** Heads of an object moved, or what is stored of it changed: others are to be given it, or asked for it. */
     noteObject: (object: string): void => void current.objects.add(object),
-    /** Answers how to forget what was touched from now on: for a write that is rolled back. */
+    /** Answers how to forget what is touched and made from now on: for a write that is taken back. */
     place(): () => void {
-      const [batch, count] = [current, current.touched.length];
+      const batch = current;
+      const { localChanges } = batch;
+      const count = batch.touched.length;
       return () => {
         batch.touched.length = count;
+        batch.localChanges = localChanges;
       };
     },
     /** A change came in that tells which of its writer's changes were accepted: they are judged anew. */
