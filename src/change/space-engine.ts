@@ -184,8 +184,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     soundBytes: (stored: StoredChange): Uint8Array | undefined =>
       stored.bytes.length === 0 || damaged.setAside(stored) ? undefined : stored.bytes,
     /**
-     * Everything that `run` does becomes durable together, or nothing: it is when this resolves. `run` may be run twice, the
-     * first time undone, since what becomes large goes first in its batch.
+     * Everything that `run` does becomes durable together, or nothing: it is when this resolves. `run` may be run more than once,
+     * each time but the last undone: when another write of its batch throws, or when it becomes large.
      */
     write: <T>(run: (tx: WriteTx) => T): Promise<T> => queue.enqueue((scope) => run(createWriteTx(given, scope))),
 

@@ -5,13 +5,11 @@ import { join } from "node:path";
 import { createRng } from "../../test/support/rng.ts";
 import { scratchDir } from "../../test/support/scratch.ts";
 import { until } from "../../test/support/server/client.ts";
-import { openQueue, type QueueWorld } from "../../test/support/worlds/queue-world.ts";
+import { atOnce, openQueue, type QueueWorld } from "../../test/support/worlds/queue-world.ts";
 import { createCommitQueue, RollBackWith, type WriteScope } from "./commit-queue.ts";
 import { openDatabase } from "./database.ts";
 import { OutgrownError } from "./own-database.ts";
 import { openSpaceStore } from "./space-store.ts";
-
-const atOnce = (makeDurable: () => void): void => makeDurable();
 
 test("[CHANGE-10] what is enqueued in one turn is one transaction, and nothing settles before it", async () => {
   const { db, queue, seen, insert } = openQueue();

@@ -40,9 +40,9 @@ export interface CommitQueueHooks {
 type Priority = "local" | "background";
 
 /**
- * What a write is when it becomes large, and whether it can be run twice. `anew`: it can, and what it leaves in memory has its
- * undo. Behind others of its batch it is taken back when it becomes large, which delays them, and run as the first of the next.
- * `first`: it always begins a batch. `slice`: it sees to it that it stays small.
+ * Whether a write can be run more than once, and what it is when it becomes large, which delays the others of its batch. `anew`: it
+ * can, and what it leaves in memory has its undo; large behind others it is taken back, and run as the first of the next batch.
+ * `first` and `slice` cannot: the one always begins a batch, the other sees to it that it stays small.
  */
 type Growth = "anew" | "first" | "slice";
 
@@ -144,7 +144,7 @@ export function createCommitQueue(
   let taken: Entry[] = [];
   let settled: (() => void)[] = [];
   let undos: (() => void)[] = [];
-  /** Whether all that has run of the batch can be run twice: then none of it has a savepoint. */
+  /** Whether all that has run of the batch can be run more than once. */
   let canRepeat = true;
   let carefulBatches = 0;
   const isFirst = (): boolean => taken.length === 1;
@@ -178,7 +178,10 @@ export function createCommitQueue(
     },
   });
 
-  /** Everything that ran in this batch is taken back and waits in front, to be run again with a savepoint each. */
+  /** The write taken last is to begin the next batch. */
+  const leaveForNext = (): void => void ahead.unshift(taken.pop()!);
+
+  /** Everything that ran in this batch is taken back and waits in front, to be run again. */
   const repeatBatch = (): void => {
     transaction.beginAnew();
     undoTo(0);
@@ -187,13 +190,14 @@ export function createCommitQueue(
   };
 
   /**
-   * Runs one write, the last of those taken. Where it and all before it can be run twice it has no savepoint, which would be
-   * 2 % of what a write takes; when it throws, the batch is run anew with one for each. Answers whether the batch can go on.
+   * Runs one write, the last of those taken. Where it and all before it can be run more than once it has no savepoint, which would
+   * be 2 % of what a write takes. When it throws, the batch is run anew, with one for each; when it becomes large, up to it. Answers
+   * whether the batch can go on.
    */
   const runOne = (entry: Entry): boolean => {
     const isBehind = !isFirst();
     if (isBehind && entry.growth === "first") {
-      ahead.unshift(taken.pop()!);
+      leaveForNext();
       return false;
     }
     canRepeat &&= entry.growth === "anew";
@@ -220,7 +224,7 @@ export function createCommitQueue(
       place.comeBack();
       undoTo(before);
       if (isOutgrown) {
-        ahead.unshift(taken.pop()!);
+        leaveForNext();
         return false;
       }
       settled.push(error instanceof RollBackWith ? () => entry.resolve(error.result) : () => entry.reject(error));

@@ -1,11 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { scratchDir } from "../../test/support/scratch.ts";
-import { openQueue, type QueueWorld } from "../../test/support/worlds/queue-world.ts";
+import { atOnce, openQueue, type QueueWorld } from "../../test/support/worlds/queue-world.ts";
 import { createCommitQueue, type WriteScope } from "./commit-queue.ts";
 import { openDatabase } from "./database.ts";
-
-const atOnce = (makeDurable: () => void): void => makeDurable();
 
 describe("a write that becomes large behind others of its batch", () => {
   /** A write of `count` rows that notes when it is run, and what is undone of it. */

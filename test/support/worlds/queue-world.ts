@@ -1,6 +1,9 @@
 import { createCommitQueue } from "../../../src/store/commit-queue.ts";
 import { OwnDatabase } from "../../../src/store/own-database.ts";
 
+/** A hook that does nothing of its own. */
+export const atOnce = (makeDurable: () => void): void => makeDurable();
+
 export type QueueWorld = ReturnType<typeof openQueue>;
 
 /** A commit queue over a table of numbers in memory, whose batches end when nothing waits. `seen`: what its hooks were called for. */
