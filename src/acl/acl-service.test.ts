@@ -326,6 +326,37 @@ describe("proposals", () => {
       await exchange([owner, admin]);
       expect(roleOf(owner, x)).toBe("none");
     }));
+
+  test(
+    "[ACL-15] a record that gave effect to what can have none any more waits with the one behind it, and keeps nobody busy",
+    () =>
+      withDevices(async (devices) => {
+        const [first, second, third] = ["first", "second", "third"].map((name) => devices.open(name, devices.owner));
+        const [a, x, y] = [createAccount(), createAccount(), createAccount()];
+        await add(first!, a, "admin");
+        const admin = devices.open("a", a);
+        for (const device of [second!, third!, admin]) await fetchFrom(device, first!);
+        await admin.space.aclService.propose((c) => addAccounts(c, [{ identity: x.id, permission: "writer" }]));
+        await first!.space.aclService.takePending(admin.space.aclService.pending());
+        expect(await first!.space.aclService.sequence()).toHaveLength(1);
+        await fetchFrom(second!, first!);
+        await add(second!, y);
+        await remove(third!, a); // its branch wins
+        await fetchFrom(first!, third!);
+        await fetchFrom(first!, second!);
+        expect([roleOf(first!, a), roleOf(first!, x), roleOf(first!, y)]).toEqual(["none", "none", "none"]);
+        expect(await first!.space.aclService.sequence()).toEqual([]); // the other device's turn comes first
+        expect(first!.space.aclService.pending()).toHaveLength(2);
+        devices.wait(11 * 60_000);
+        await first!.space.aclService.sequence();
+        expect([roleOf(first!, x), roleOf(first!, y)]).toEqual(["none", "writer"]);
+        expect(first!.space.aclService.pending()).toEqual([]);
+        await exchange([first!, second!, third!]);
+        for (const device of [second!, third!])
+          expect(stateText(device.space.acl.state)).toBe(stateText(first!.space.acl.state));
+      }),
+    20_000,
+  );
 });
 
 function pendingRow(device: Device, account: Account) {

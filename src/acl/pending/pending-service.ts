@@ -1,3 +1,4 @@
+import { bytesToHex } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { AclConsequences } from "../../change/codec/ports.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
@@ -81,6 +82,10 @@ export function createPendingService(deps: PendingServiceDeps) {
     const isOfOther = pending.kind === "acl" && book.isOwn(pending) && !acl.stoodHere(pending.id);
     return !isOfOther || deps.clock.nowMs() >= receivedMs + OTHERS_TURN_MS;
   };
+
+  /** Tells the log and what waits from any others. */
+  const stateOf = (held: readonly HeldPending[]): string =>
+    [acl.head().id, ...held.map(({ pending }) => pending.id)].map(bytesToHex).join(" ");
 
   /**
    * Forgets records that wait in vain: the log made them impossible, or the changes that named them found their place.
@@ -189,10 +194,15 @@ export function createPendingService(deps: PendingServiceDeps) {
       const made: Uint8Array[] = [];
       if (permissionOf(acl.state, account.signer.publicKey) !== "owner") return made;
       if (book.namedAgain().length > 0) await changeAcl(() => ({ result: book.keep(book.namedAgain()) }));
+      const begun = new Set<string>();
       for (let progress = true; progress; ) {
         progress = false;
         await forgetDead(); // otherwise each record of a long branch would be judged again for every record that is forgotten
         const held = acl.pending.list();
+        // One that was dropped waits again where another that may take effect follows it.
+        const asItIs = stateOf(held);
+        if (begun.has(asItIs)) return made;
+        begun.add(asItIs);
         for (let at = 0; ; at++) {
           at = await book.nextDue(held, at, isOurTurn);
           const pending = held[at]?.pending;

@@ -88,10 +88,10 @@ export type Sequencer = (pending: PendingRecord) => SequencePlan;
 export function createSequencer(port: SequencePort): Sequencer {
   const bridgeTo = createBridges(port);
   const waits = createWaitingParts(port);
-  return (pending) => {
+  const plan: Sequencer = (pending) => {
     const known = tookEffect(port.state, pending.id);
     if (known) return { drop: known };
-    if (pending.kind === "acl") return planRecord(port, bridgeTo(pending), waits, pending);
+    if (pending.kind === "acl") return planRecord(port, { bridge: bridgeTo(pending), waits, plan }, pending);
     if (!port.state.positions.has(bytesToHex(pending.basis))) return { wait: refusal("acl.basis_unknown") };
     const ops: AclOp[] = [{ op: "sequenced", pending: pending.bytes }];
     const fault = superseded(port.state, pending, pending.basis) ?? port.faultOf(ops, 0);
@@ -99,6 +99,7 @@ export function createSequencer(port: SequencePort): Sequencer {
     if (isBehindWithdrawal(port, pending, fault)) return { wait: refusal("acl.behind_withdrawal") };
     return isBehindRequest(waits, pending, fault) ? { wait: refusal("acl.behind_request") } : { drop: fault };
   };
+  return plan;
 }
 
 /** A request whose author has one in the log, which is about to be taken back. */
@@ -208,14 +209,17 @@ function behindBridge(bridge: Bridge, record: AclRecord, whole: (before: readonl
  */
 const trialOf = ({ from, last }: Bridge): AclOp[] => (last ? [aliasOf({ ...last.record, prev: from })] : []);
 
-function planRecord(
-  port: SequencePort,
-  bridge: Bridge | Refusal,
-  waits: WaitingParts,
-  record: AclRecord,
-): SequencePlan {
+/** What planning a record of a lost branch needs to know of others. */
+interface Others {
+  readonly bridge: Bridge | Refusal;
+  readonly waits: WaitingParts;
+  readonly plan: Sequencer;
+}
+
+function planRecord(port: SequencePort, { bridge, waits, plan }: Others, record: AclRecord): SequencePlan {
   if ("code" in bridge) return bridge.code === "acl.prev_unplaced" ? { wait: bridge } : { drop: bridge };
-  if (record.ops.some((op) => op.op === "sequenced" || op.op === "alias")) return planParts(port, bridge, record);
+  if (record.ops.some((op) => op.op === "sequenced" || op.op === "alias"))
+    return planParts(port, { bridge, plan }, record);
   const trial = trialOf(bridge);
   const composed = (last: AclOp) => () =>
     behindBridge(bridge, record, (before) => {
@@ -235,7 +239,11 @@ function planRecord(
  * Plans a record that itself gave effect to others: what it sequenced is sequenced again; the record itself only if it is
  * named.
  */
-function planParts(port: SequencePort, bridge: Bridge, record: AclRecord): SequencePlan {
+function planParts(
+  port: SequencePort,
+  { bridge, plan }: { readonly bridge: Bridge; readonly plan: Sequencer },
+  record: AclRecord,
+): SequencePlan {
   const { state } = port;
   const aliases = record.ops.filter((op) => op.op === "alias" && !tookEffect(state, op.id));
   const parts = partsOf(record).filter(({ id }) => !tookEffect(state, id));
@@ -262,10 +270,15 @@ function planParts(port: SequencePort, bridge: Bridge, record: AclRecord): Seque
         }),
     };
   }
-  if (parts.length > 0) return { compose: () => ({ ops: [], minClock: 0, placed: [], parts }) };
-  return port.held.isFollowed(record.id)
-    ? { wait: refusal("acl.followed") }
-    : { drop: refusal("acl.took_effect_whole") };
+  // Each part waits by itself from now on, if it may yet take effect; the record does while another one follows it.
+  const isFollowed = port.held.isFollowed(record.id);
+  const alone = parts.filter((part) => !port.held.byId(part.id)).map((part) => ({ part, fate: plan(part) }));
+  const freed = alone.flatMap(({ part, fate }) => ("drop" in fate ? [] : [part]));
+  if (freed.length > 0)
+    return { compose: () => ({ ops: [], minClock: 0, placed: [], parts: isFollowed ? [...freed, record] : freed }) };
+  if (isFollowed) return { wait: refusal("acl.followed") };
+  const refused = alone.find(({ fate }) => "drop" in fate)?.fate;
+  return refused ?? { drop: refusal("acl.took_effect_whole") };
 }
 
 const aliasOf = (record: Pick<AclRecord, "id" | "prev" | "clock">): AclOp => ({
