@@ -80,6 +80,11 @@ const PAST_SEEDS: { name: string; seed: number; how: WorldKind }[] = [
     seed: 5015,
     how: { forks: true, comeAgain: true },
   },
+  {
+    name: "an account that only a branch that lost had put out looked no further, and what was put behind a place's end was waited for",
+    seed: 5033,
+    how: { forks: true, comeAgain: true },
+  },
 ];
 
 interface Course {

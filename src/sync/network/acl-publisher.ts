@@ -1,12 +1,13 @@
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Timers } from "../../base/timers.ts";
+import { sha256 } from "../../crypto/hash.ts";
 import { refusedAs, SvcError, svcError } from "../../protocol/errors.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { Place } from "../../space/port/places.ts";
 import type { AclBuild, AclMade, ComposeOptions, Replica } from "../../space/port/replica.ts";
 import { placeLink } from "./acl-append.ts";
-import { placeNote } from "./log-notes.ts";
+import { notePlace, placeNote } from "./log-notes.ts";
 import type { SpaceChannel } from "./space-channels.ts";
 
 const ACL_ATTEMPTS = 16;
@@ -46,10 +47,21 @@ export function createAclPublisher(deps: AclPublisherDeps) {
       const before = placeNote(replica, own.keyId).linked ? undefined : places[index - 1]?.secret;
       const bytes = before ? placeLink(before) : replica.acl.unpublishedAt(place);
       if (!bytes) return;
-      if ((await own.channel.appendAcl(bytes, own.channel.aclSeq())).outcome === "conflict") attempt++;
-      else appended++;
+      const { outcome } = await own.channel.appendAcl(bytes, own.channel.aclSeq());
+      if (outcome === "appended") {
+        appended++;
+        if (own.end) await noteBehindEnd(replica, own, before ? undefined : bytes);
+      } else if (own.end) return;
+      else attempt++;
     }
   };
+
+  /** What stands behind the end of a place is not delivered, so that it is there is noted when it was put there. */
+  const noteBehindEnd = (replica: Replica, { keyId }: SpaceChannel, record: Uint8Array | undefined): Promise<void> =>
+    replica.write((write) => {
+      if (record) write.recordsPublished([sha256(record)]);
+      else notePlace(write, replica, keyId, { linked: true });
+    });
 
   return { read, publish };
 }

@@ -344,7 +344,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     reached: (seq) => {
       const wanted = checksBegun + 1;
       kick(seq);
-      return until(() => cursor.seq >= seq || checksDone >= wanted);
+      return until(() => cursor.seq >= seq || seq > lastSeq() || checksDone >= wanted);
     },
     readAgain: (seq) => {
       again.push(seq);

@@ -14,7 +14,10 @@ export interface SpaceChannel {
   /** Aborted when the space has ended, has gone on to another place, or is read anew; nothing is waited for then. */
   readonly ended: AbortController;
   readonly channel: Channel;
-  /** Where the place ends, known once the record is met that begins the next. */
+  /**
+   * Where the place ends, known once the record is met that begins the next. For who is out by that record it has no end:
+   * where a branch of the log loses that put somebody out, the one that won may stand nowhere else that its keys lead to.
+   */
   end: PlaceEnd | undefined;
   /** The log goes on in another place: this one is read to its end, and nothing more is appended to it. */
   isPast: boolean;
@@ -114,7 +117,7 @@ export function createSpaceChannels(deps: SpaceChannelsDeps) {
         aclCursor: note.acl,
         port: deps.portOf(replica.id, ended.signal, () => own),
       }),
-      end: note.end,
+      end: replica.role() === "none" ? undefined : note.end,
       isPast: to !== undefined,
       hasOld: from > 0,
       lookedBackIn: undefined,

@@ -129,9 +129,10 @@ export function createSpacePort(
         const { keyId } = own();
         const places = deps.placesOf(replica);
         const place = places.find((one) => one.keyId === keyId);
-        own().end ??= place && endIn(place, records);
+        if (replica.role() !== "none") own().end ??= place && endIn(place, records);
         await replica.write((write) => {
-          write.recordsPublished(records.map(({ bytes }) => sha256(bytes)));
+          // In the place of a branch that lost, they are lacking in their own.
+          if (place) write.recordsPublished(records.map(({ bytes }) => sha256(bytes)));
           const linked = isLinked(places, keyId, links) ? { linked: true } : {};
           notePlace(write, replica, keyId, { acl: cursor, end: own().end, ...linked });
         });

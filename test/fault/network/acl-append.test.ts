@@ -56,6 +56,20 @@ describeWithNats("ACL records: compare and append", () => {
     expect(await loser.channel.appendAcl(utf8ToBytes("again"))).toMatchObject({ outcome: "appended" });
   });
 
+  test("[ACL-6] what is appended behind the end of a place is told as appended, and not delivered", async () => {
+    const replica = createReplica();
+    let lastSeq: number | undefined;
+    const port = { ...replica.port, lastSeq: () => lastSeq };
+    const channel = keep(openReplica(keep(openStore(server.url)), secret, { ...replica, port }));
+    await until(() => channel.state().phase === "live", "live");
+    const end = await channel.appendAcl(utf8ToBytes("end"));
+    if (end.outcome !== "appended") throw new Error("nobody else appends");
+    lastSeq = end.seq;
+    expect(await channel.appendAcl(utf8ToBytes("behind"))).toMatchObject({ outcome: "appended" });
+    expect(await channel.appendAcl(utf8ToBytes("once more"))).toEqual({ outcome: "conflict" });
+    expect(texts(replica.acl)).toEqual(["end"]);
+  });
+
   test("[ACL-15] an append whose acknowledgement is lost with the connection is told as appended, once", async () => {
     await using proxy = await startTcpProxy(server.port);
     const a = await join(`nats://127.0.0.1:${proxy.port}`);
