@@ -60,6 +60,7 @@ export function createCommits(deps: CommitsDeps) {
     projection.countLive();
     chains.flush(); // where each writer is
     store.sync.unconfirmPassedOver(store.changes.takeCountedAnew()); // nobody was asked to keep what did not count
+    store.rowLog.writeNoted(); // what the search index is to read again
     makeDurable(); // COMMIT; then those who wrote are answered
     store.committed();
     objects.trim();
@@ -83,6 +84,7 @@ export function createCommits(deps: CommitsDeps) {
     store.forgetNumbers();
     projection.forgetBatch();
     chains.clear();
+    store.rowLog.forgetNoted();
     deps.unblocked.forgetBatch();
     objects.clear();
     deps.writer.forgetBatch();

@@ -51,9 +51,10 @@ export function createSpacesListing(deps: { tech: TechSpace; store: AccountStore
     const before = known?.state === ROW_LIVE ? known.doc : null;
     if (before === doc) return before;
     const state = doc === null ? ROW_TOMBSTONE : ROW_LIVE;
-    if (known) rows.update(known.no, doc, state, 0, NO_CHANGE, 0);
+    if (known) rows.update(known, doc, state, 0, NO_CHANGE, 0);
     else rows.insert(collectionId, spaceId, doc, state, 0, NO_CHANGE, 0);
     if ((before === null) !== (doc === null)) rows.addLive(collectionId, doc === null ? -1 : 1);
+    listing.rowLog.forgetNoted();
     return before;
   };
 

@@ -50,8 +50,9 @@ function write(dataset: Dataset, id: string, body: string | undefined): void {
   const doc = body === undefined ? null : JSON.stringify({ id, body });
   const state = body === undefined ? 2 : 1;
   const known = space.rows.get(collection, id);
-  if (known) space.rows.update(known.no, doc, state, 1, NO_CHANGE, 1);
+  if (known) space.rows.update(known, doc, state, 1, NO_CHANGE, 1);
   else space.rows.insert(collection, id, doc, state, 1, NO_CHANGE, 1);
+  space.rowLog.writeNoted();
 }
 
 function find(query: string, config: SearchConfig): { ids: string[]; incomplete: boolean } {
@@ -81,6 +82,24 @@ describe("an index", () => {
       "late2",
       "late3",
       "late4",
+    ]);
+  });
+
+  test("[SEARCH-3] follows a row that is gone and one that was given its number, though both are in one batch", () => {
+    const config = configOf("notes", "tasks");
+    index.setConfig(config);
+    write("notes", "gone", "walrus");
+    while (index.step(1_000));
+    const notes = space.rows.collectionId(1, space.datasetNo("notes"));
+    const { no } = space.rows.get(notes, "gone")!;
+    space.db.run("DELETE FROM rows WHERE no = ?", [no]);
+    space.rowLog.note(no, notes);
+    write("tasks", "new", "otter");
+    expect(space.rows.get(space.rows.collectionId(1, space.datasetNo("tasks")), "new")?.no).toBe(no);
+    while (index.step(1_000));
+    expect([find("walrus", config), find("otter", config)]).toEqual([
+      { ids: [], incomplete: false },
+      { ids: ["new"], incomplete: false },
     ]);
   });
 

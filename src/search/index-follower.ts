@@ -162,10 +162,11 @@ export function createIndexFollower(deps: { store: IndexStore; source: () => Spa
       return;
     }
     if (isPassedOver(collection)) return;
-    read.rows.add(no);
     const row = deps.source().row(no);
-    if (row) setRow(row, collection);
-    else store.setSource(collectionId, no, []);
+    // Another record's by now: its own entry follows.
+    if (row?.collectionId !== collectionId) return void store.setSource(collectionId, no, []);
+    read.rows.add(no);
+    setRow(row, collection);
   };
 
   const followLog = (until: number): boolean => {

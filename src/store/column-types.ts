@@ -104,6 +104,15 @@ export const searchForMistyped = (db: Database): string =>
     )
     .join(" UNION ALL ");
 
+/** Columns of the rows of a table that have a value of another type than its column's. */
+export function mistypedRows(db: Database, table: string, columns: readonly string[]): Record<string, unknown>[] {
+  const typed = typedTables(db).find((each) => each.table === table)!;
+  using rows = db.prepare<Record<string, unknown>, []>(
+    `SELECT ${columns.join()} FROM ${table} WHERE ${anyMistyped(typed)}`,
+  );
+  return rows.all();
+}
+
 /** What a value of another type is made: what its bytes say as the type that it should have, and nothing where it was lost. */
 function valueFor({ name, declared, isKey }: TypedColumn): string {
   const [type] = TYPES[declared]!;

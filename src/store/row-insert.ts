@@ -1,4 +1,5 @@
 import type { OwnDatabase } from "./own-database.ts";
+import type { RowLogTable } from "./row-log-table.ts";
 import { docSumOf, headSumOf } from "./row-sums.ts";
 import { ROW_ABSENT, type RowState } from "./row-types.ts";
 
@@ -19,8 +20,8 @@ const INSERTED_TOGETHER = 10;
 /** The change that a row was folded with last, where none was. */
 export const NO_CHANGE = new Uint8Array(0);
 
-/** Makes rows. */
-export function createRowInserts(db: OwnDatabase) {
+/** Makes rows, and notes those that have a text. */
+export function createRowInserts(db: OwnDatabase, log: Pick<RowLogTable, "note">) {
   const insertion = (count: number) =>
     db.query<null, NewRowValues[number][]>(
       `INSERT INTO rows(collectionId, id, doc, state, lamport, change, ops, doc_sum, head_sum) VALUES${Array(count).fill("(?,?,?,?,?,?,?,?,?)").join()}`,
@@ -31,8 +32,11 @@ export function createRowInserts(db: OwnDatabase) {
     const headSum = headSumOf(state, lamport, change, ops);
     return [collectionId, id, doc, state, lamport, change, ops, docSumOf(doc), headSum];
   };
-  const insert = (collectionId: number, row: NewRow): number =>
-    Number(insertOne.run(...valuesOf(collectionId, row)).lastInsertRowid);
+  const insert = (collectionId: number, row: NewRow): number => {
+    const no = Number(insertOne.run(...valuesOf(collectionId, row)).lastInsertRowid);
+    if (row.doc !== null) log.note(no, collectionId);
+    return no;
+  };
 
   return {
     insert: (
@@ -54,7 +58,10 @@ export function createRowInserts(db: OwnDatabase) {
         db.spend(INSERTED_TOGETHER - 1);
         // Rows of one statement get numbers that follow each other.
         const last = Number(insertTogether.run(...values).lastInsertRowid);
-        for (let back = INSERTED_TOGETHER - 1; back >= 0; back--) numbers.push(last - back);
+        for (let back = INSERTED_TOGETHER - 1; back >= 0; back--) {
+          numbers.push(last - back);
+          if (added[from + INSERTED_TOGETHER - 1 - back]!.doc !== null) log.note(last - back, collectionId);
+        }
       }
       for (; from < added.length; from++) numbers.push(insert(collectionId, added[from]!));
       return numbers;

@@ -2,6 +2,7 @@ import type { Database } from "bun:sqlite";
 import { isSpoiltText } from "../protocol/storage-fault.ts";
 import { isDamage } from "./database.ts";
 import type { QueryIndexTable } from "./query-index-table.ts";
+import type { RowLogTable } from "./row-log-table.ts";
 import { docSumOf, headSumOf } from "./row-sums.ts";
 import { ROW_LIVE, type RowHead, type RowKey } from "./row-types.ts";
 
@@ -13,7 +14,11 @@ const AUTO_INDEX = "sqlite_autoindex_rows_1";
  * content that never existed. The keys for queries are therefore computed anew, and SQLite's own indexes are rebuilt where they
  * do not know the row or cannot be given its old text.
  */
-export function createRowRestore(db: Database, queryIndexes: Pick<QueryIndexTable, "rekeyed">) {
+export function createRowRestore(
+  db: Database,
+  queryIndexes: Pick<QueryIndexTable, "rekeyed">,
+  log: Pick<RowLogTable, "add">,
+) {
   const where = db.query<{ no: number }, [number, string]>(
     `SELECT no FROM rows INDEXED BY ${AUTO_INDEX} WHERE collectionId = ? AND id = ?`,
   );
@@ -38,6 +43,7 @@ export function createRowRestore(db: Database, queryIndexes: Pick<QueryIndexTabl
       const sums = [docSumOf(doc), headSumOf(state, lamport, change, ops)] as const;
       update.run(doc, state, lamport, change, ops, ...sums, no);
       if (!isKeyed(no, collectionId, id)) db.exec(`REINDEX ${AUTO_INDEX}`);
+      log.add([{ row: no, collectionId }]);
     });
 
   const withoutIndexes = (write: () => void): void => {
@@ -73,6 +79,7 @@ export function createRowRestore(db: Database, queryIndexes: Pick<QueryIndexTabl
       const isLive = stateOf.get(twin)?.state === ROW_LIVE;
       takeTouches.run(no, twin);
       for (const drop of drops) drop.run(twin);
+      log.add([{ row: twin, collectionId }]);
       return isLive;
     },
     /** Whether the index of rows by their keys finds the row under its key. */

@@ -3,6 +3,7 @@ import { createLocalTable } from "./local-table.ts";
 import type { OwnDatabase } from "./own-database.ts";
 import type { QueryIndexTable } from "./query-index-table.ts";
 import { createRowInserts, NO_CHANGE } from "./row-insert.ts";
+import type { RowLogTable } from "./row-log-table.ts";
 import { createRowRestore } from "./row-restore.ts";
 import { createSoundReads, docSumOf, headSumOf, isDocSound, isRowSound } from "./row-sums.ts";
 import { ROW_ABSENT, type RowHead, type RowKey, type RowState } from "./row-types.ts";
@@ -39,12 +40,15 @@ interface LiveDoc {
   doc_sum: number;
 }
 
+type RowPlace = Pick<RowKey, "no" | "collectionId">;
+
 const COLUMNS = "no, doc, state, lamport, change, ops, has_local, doc_sum, head_sum";
 const REPAIR_PAGE = 200;
 const PRINTABLE = /^[ -~]*$/;
 
-const toHead = (row: RawRow): RowHead => ({
+const toHead = (row: RawRow, collectionId: number): RowHead => ({
   no: row.no,
+  collectionId,
   doc: row.doc,
   state: row.state as RowState,
   lamport: row.lamport,
@@ -65,8 +69,7 @@ function isOf({ doc }: RawRow, id: string): boolean {
 }
 
 const toStored = (row: RawRow & { collectionId: number; id: string }): StoredRow => ({
-  ...toHead(row),
-  collectionId: row.collectionId,
+  ...toHead(row, row.collectionId),
   id: row.id,
   isSound: isRowSound(row),
   isText: isDocSound(row),
@@ -75,7 +78,11 @@ const toStored = (row: RawRow & { collectionId: number; id: string }): StoredRow
 /** The projection: rows, what touched them, checkpoints and device-local fields. */
 export type RowTable = ReturnType<typeof createRowTable>;
 
-export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTable, "retireCollection" | "rekeyed">) {
+export function createRowTable(
+  db: OwnDatabase,
+  queryIndexes: Pick<QueryIndexTable, "retireCollection" | "rekeyed">,
+  log: Pick<RowLogTable, "note" | "add">,
+) {
   const get = db.query<RawRow, [number, string]>(`SELECT ${COLUMNS} FROM rows WHERE collectionId = ? AND id = ?`);
   const statesOf = db.query<{ id: string; state: number }, [number, string]>(
     "SELECT r.id, r.state FROM json_each(?2) w CROSS JOIN rows r ON r.collectionId = ?1 AND r.id = w.value",
@@ -130,7 +137,7 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
   const dropTouches = db.query<null, [number]>("DELETE FROM touches WHERE row = ?");
   const dropCollection = db.query<null, [number]>("DELETE FROM collections WHERE no = ?");
   const reads = createSoundReads();
-  const inserts = createRowInserts(db);
+  const inserts = createRowInserts(db, log);
   const checkpoints = createCheckpointTable(db);
   const locals = createLocalTable(db, reads);
 
@@ -189,14 +196,16 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
   };
 
   const updateRow = (
-    no: number,
+    { no, collectionId }: RowPlace,
     doc: string | null,
     state: RowState,
     lamport: number,
     change: Uint8Array,
     ops: number,
-  ): void =>
-    void update.run(doc, state, lamport, change, ops, docSumOf(doc), headSumOf(state, lamport, change, ops), no);
+  ): void => {
+    update.run(doc, state, lamport, change, ops, docSumOf(doc), headSumOf(state, lamport, change, ops), no);
+    log.note(no, collectionId);
+  };
 
   return {
     forgetCollections: () => collectionIdsByKey.clear(),
@@ -205,7 +214,7 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
         () => get.get(collectionId, id),
         (found) => isOf(found, id),
       );
-      return row ? toHead(row) : undefined;
+      return row ? toHead(row, collectionId) : undefined;
     },
     /** States of those of the records that have a row. */
     statesOf(collectionId: number, ids: readonly string[]): Map<string, RowState> {
@@ -217,18 +226,20 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
     },
     byNo(no: number): (RowHead & RowKey) | undefined {
       const row = reads.row(() => getByNo.get(no));
-      return row ? { ...toHead(row), collectionId: row.collectionId, id: row.id } : undefined;
+      return row ? { ...toHead(row, row.collectionId), id: row.id } : undefined;
     },
-    update: (no: number, doc: string | null, state: RowState, lamport: number, change: Uint8Array, ops: number) =>
-      updateRow(no, doc, state, lamport, change, ops),
+    update: updateRow,
     /** The row was judged by a change that left it as it is. */
     moveOrder: ({ no, state, ops }: Pick<RowHead, "no" | "state" | "ops">, lamport: number, change: Uint8Array) =>
       void moveOrder.run(lamport, change, headSumOf(state, lamport, change, ops), no),
-    reset(no: number): void {
-      updateRow(no, null, ROW_ABSENT, 0, NO_CHANGE, 0);
-      dropTouches.run(no);
+    reset(row: RowPlace): void {
+      updateRow(row, null, ROW_ABSENT, 0, NO_CHANGE, 0);
+      dropTouches.run(row.no);
     },
-    setDoc: (no: number, doc: string) => void setDoc.run(doc, docSumOf(doc), no),
+    setDoc({ no, collectionId }: RowPlace, doc: string): void {
+      setDoc.run(doc, docSumOf(doc), no);
+      log.note(no, collectionId);
+    },
     touch: (row: number, lamport: number, change: number) => void touch.run(row, lamport, change),
     /** Notes that a change touches rows. */
     touchAll(numbers: readonly number[], lamport: number, change: number): void {
@@ -251,7 +262,7 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
     ...inserts,
     ...checkpoints,
     ...locals,
-    ...createRowRestore(db, queryIndexes),
+    ...createRowRestore(db, queryIndexes, log),
     /** Sets what repairs rows that the disk changed. */
     repairBy: reads.repairBy,
     /** Runs reads that raise DamagedRowError again, once the row was repaired. */
@@ -286,6 +297,7 @@ export function createRowTable(db: OwnDatabase, queryIndexes: Pick<QueryIndexTab
         checkpoints.dropCheckpoints(no);
         locals.forgetLocal(no);
         dropRow.run(no);
+        log.note(no, collectionId);
       }
       if (numbers.length === limit) return false;
       dropCollection.run(collectionId);

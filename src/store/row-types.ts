@@ -5,6 +5,7 @@ export const ROW_TOMBSTONE: RowState = 2;
 
 export interface RowHead {
   no: number;
+  collectionId: number;
   doc: string | null;
   state: RowState;
   lamport: number;

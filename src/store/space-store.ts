@@ -1,6 +1,6 @@
 import { createAclTable } from "./acl-table.ts";
 import { createChangeTable } from "./change-table.ts";
-import { mendTypes, searchForMistyped } from "./column-types.ts";
+import { mendTypes, mistypedRows, searchForMistyped } from "./column-types.ts";
 import { openDatabase } from "./database.ts";
 import { createDerivedTable } from "./derived-table.ts";
 import { createDirtyRowTable } from "./dirty-row-table.ts";
@@ -45,6 +45,11 @@ export function openSpaceStore(path: string, { copying }: SpaceStoreOptions = {}
   }
 }
 
+const toChangedRow = ({ no, collectionId }: Record<string, unknown>) => ({
+  row: Number(no),
+  collectionId: Number(collectionId),
+});
+
 function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | undefined) {
   const wal = createWalKeeper(db, path, copying);
   const getMeta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
@@ -62,8 +67,8 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
 
   const changes = createChangeTable(db);
   const queryIndexes = createQueryIndexTable(db);
-  const rows = createRowTable(db, queryIndexes);
   const rowLog = createRowLogTable(db);
+  const rows = createRowTable(db, queryIndexes, rowLog);
   const schema = createSchemaTable(db, rows);
   /** Numbers that were read; a rollback may take some back, so all of them are forgotten then. */
   const datasetNumbers = new Map<string, number>();
@@ -91,10 +96,12 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
      * Gives values of another type than their columns' their types again, after the copies of small tables agree: what is wrong then is
      * a value like any other. Answers what was set right.
      */
-    mendTypes: (): { kept: KeptRepair[]; types: Record<string, number> } => ({
-      kept: mendKept(db, KEPT_IN_SPACE),
-      types: mendTypes(db),
-    }),
+    mendTypes(): { kept: KeptRepair[]; types: Record<string, number> } {
+      const kept = mendKept(db, KEPT_IN_SPACE);
+      // Whoever follows the log has passed over a text that was none.
+      rowLog.add(mistypedRows(db, "rows", ["no", "collectionId"]).map(toChangedRow));
+      return { kept, types: mendTypes(db) };
+    },
     /** Has `listener` called when a value is read that is of another type than its column, before the read fails. */
     onMistyped(listener: () => void): void {
       db.onMistyped = listener;

@@ -35,7 +35,7 @@ export function createLocalFields(store: Pick<SpaceStore, "datasetNo"> & { rows:
     const doc = overlayLocal(base, merged);
     if (Object.keys(merged).length > 0) rows.putLocal(head.no, base, JSON.stringify(merged));
     else rows.dropLocal(head.no);
-    rows.setDoc(head.no, doc);
+    rows.setDoc(head, doc);
     const record = { collectionId, object: object.idText, dataset, recordId, versionId };
     batch.touch({ ...record, before: head.doc, doc, effects, synced: false });
     return true;

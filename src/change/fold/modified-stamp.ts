@@ -32,7 +32,7 @@ export function createModifiedStamp({ changes, rows, objects, batch }: ModifiedS
     if (doc === head.doc) return;
     const local = head.hasLocal ? rows.local(head.no) : undefined;
     if (local) rows.putLocal(head.no, stamped(local.base), local.fields);
-    rows.setDoc(head.no, doc);
+    rows.setDoc(head, doc);
     batch.touch({
       collectionId: OBJECTS_COLLECTION,
       object: object.idText,

@@ -89,7 +89,7 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
     store.dirtyRows.dropOfObject(object.no);
     for (const key of rows.rowsOfObject(object.no, object.idText)) {
       rows.dropCheckpoints(key.no);
-      rows.reset(key.no);
+      rows.reset(key);
       if (key.state === ROW_LIVE) rows.addLive(key.collectionId, -1);
     }
     modified.clear(object);
@@ -157,7 +157,7 @@ export function createProjection({ store, objects, opener, registry, batch, ...d
       if (head.doc === doc) return;
       if (head.hasLocal) rows.dropLocal(head.no);
       rows.dropCheckpoints(head.no);
-      rows.update(head.no, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
+      rows.update(head, doc, ROW_TOMBSTONE, head.lamport, head.change, head.ops);
       if (head.state !== ROW_LIVE) return;
       batch.touch({
         collectionId: OBJECTS_COLLECTION,

@@ -16,14 +16,19 @@ const CHECKPOINTED_BYTES = 64 << 10;
 export type RowWriter = ReturnType<typeof createRowWriter>;
 
 export function createRowWriter(rows: RowTable, checkpointEveryOps = CHECKPOINT_EVERY_OPS) {
-  const update = (head: Pick<RowHead, "no" | "hasLocal">, state: RecordState, at: OrderKey, ops: number) => {
+  const update = (
+    head: Pick<RowHead, "no" | "collectionId" | "hasLocal">,
+    state: RecordState,
+    at: OrderKey,
+    ops: number,
+  ) => {
     if (state.kind === "absent") {
-      rows.update(head.no, null, ROW_ABSENT, at.lamport, at.change, ops);
+      rows.update(head, null, ROW_ABSENT, at.lamport, at.change, ops);
       return null;
     }
     const base = JSON.stringify(state.doc);
     const shown = head.hasLocal ? withLocal(head.no, base, state.kind === "live") : base;
-    rows.update(head.no, shown, rowStateOf(state), at.lamport, at.change, ops);
+    rows.update(head, shown, rowStateOf(state), at.lamport, at.change, ops);
     return state.kind === "live" ? shown : null;
   };
 

@@ -4,12 +4,11 @@
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { StoredFileError } from "../../protocol/storage-fault.ts";
 import { isDamage, openReader } from "../database.ts";
+import { BYTES_PER_ENTRY, type ChangedRow, unpackEntries } from "../row-log-table.ts";
 import { isDocSound } from "../row-sums.ts";
 
-export interface LogEntry {
+export interface LogEntry extends ChangedRow {
   readonly seq: number;
-  readonly row: number;
-  readonly collectionId: number;
 }
 
 export interface SourceRow {
@@ -55,10 +54,11 @@ export function openSpaceSource(path: string) {
   const db = openReader(path);
   const incarnation = db.query<{ value: Uint8Array }, []>("SELECT value FROM meta WHERE key = 'row-log'");
   const bounds = db.query<{ first: number | null; last: number | null }, []>(
-    "SELECT (SELECT min(seq) FROM row_log) AS first, (SELECT max(seq) FROM row_log) AS last",
+    `SELECT (SELECT seq + 1 - length(packed) / ${BYTES_PER_ENTRY} FROM row_log ORDER BY seq LIMIT 1) AS first,
+       (SELECT max(seq) FROM row_log) AS last`,
   );
-  const after = db.query<LogEntry, [number, number]>(
-    "SELECT seq, row, collectionId FROM row_log WHERE seq > ? ORDER BY seq LIMIT ?",
+  const packedAfter = db.query<{ seq: number; packed: Uint8Array }, [number]>(
+    "SELECT seq, packed FROM row_log WHERE seq > ? ORDER BY seq LIMIT 1",
   );
   const byNo = db.query<RawRow, [number]>(
     "SELECT no, collectionId, id, CASE state WHEN 1 THEN doc END AS doc, doc_sum FROM rows WHERE no = ?",
@@ -79,7 +79,18 @@ export function openSpaceSource(path: string) {
     "SELECT c.no FROM collections c JOIN datasets d ON d.no = c.datasetNo WHERE c.no < ? AND d.name = ? ORDER BY c.no DESC LIMIT ?",
   );
   const count = db.query<{ n: number }, []>("SELECT max(no) AS n FROM rows");
-  const statements = [incarnation, bounds, after, byNo, objectRow, collection, docs, below, collectionsBelow, count];
+  const statements = [
+    incarnation,
+    bounds,
+    packedAfter,
+    byNo,
+    objectRow,
+    collection,
+    docs,
+    below,
+    collectionsBelow,
+    count,
+  ];
 
   return namingSource(path, {
     incarnation: (): string => Buffer.from(incarnation.get()?.value ?? []).toString("hex"),
@@ -88,7 +99,18 @@ export function openSpaceSource(path: string) {
       const found = bounds.get();
       return { first: found?.first ?? 0, last: found?.last ?? 0 };
     },
-    entriesAfter: (seq: number, limit: number): LogEntry[] => after.all(seq, limit),
+    /** Entries with greater numbers, in their order: `limit` of them or somewhat more where there are as many. */
+    entriesAfter(cursor: number, limit: number): LogEntry[] {
+      const entries: LogEntry[] = [];
+      while (entries.length < limit) {
+        const found = packedAfter.get(entries.at(-1)?.seq ?? cursor);
+        if (!found) break;
+        const rows = unpackEntries(found.packed);
+        const first = found.seq + 1 - rows.length;
+        for (const [at, row] of rows.entries()) if (first + at > cursor) entries.push({ seq: first + at, ...row });
+      }
+      return entries;
+    },
     row: (no: number): SourceRow | undefined => soundRow(byNo.get(no)),
     /** The row of an object in the collection of all objects. */
     objectRow: (objectId: string): SourceRow | undefined => soundRow(objectRow.get(objectId)),
