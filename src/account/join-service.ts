@@ -7,6 +7,7 @@ import { pendingRequestOf } from "../acl/reducer/state.ts";
 import { bytesToHex, equalBytes } from "../base/bytes.ts";
 import type { Clock } from "../base/clock.ts";
 import type { SpaceId } from "../base/ids.ts";
+import { createKeyedSemaphore } from "../base/keyed-semaphore.ts";
 import type { Log } from "../base/log.ts";
 import { sha256 } from "../crypto/hash.ts";
 import { publicKeyOfSeed } from "../crypto/private-key.ts";
@@ -21,7 +22,6 @@ import { isMemberAnew } from "./former-membership.ts";
 import type { RequestAnswer } from "./join-desk.ts";
 import type { createJoinRequests } from "./join-requests.ts";
 import { ACL_SECRETS_DATASET } from "./private-datasets.ts";
-import { createSerialWork } from "./serial-work.ts";
 import type { Farewells } from "./space-farewells.ts";
 import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
 import type { SpaceLife } from "./space-life.ts";
@@ -89,13 +89,17 @@ export function createJoinService(deps: JoinServiceDeps) {
 
   const later = createDelays<SpaceId>(RECHECK_MS, (spaceId) => resume(spaceId));
   /** Beginning, moving and ending a join of a space never overlap. */
-  const serial = createSerialWork<SpaceId>((spaceId, error) => {
-    if (!stopped) log.warn("joining a space did not go on", { err: error, spaceId });
-  });
-  const serially = (spaceId: SpaceId, work: () => Promise<void>): Promise<void> =>
-    serial.run(spaceId, async () => {
-      if (!stopped) await work();
-    });
+  const steps = createKeyedSemaphore<SpaceId>();
+  const serially = async (spaceId: SpaceId, work: () => Promise<void>): Promise<void> => {
+    try {
+      await steps.run(spaceId, async () => {
+        if (!stopped) await work();
+      });
+    } catch (error) {
+      if (!stopped) log.warn("joining a space did not go on", { err: error, spaceId });
+      throw error;
+    }
+  };
 
   /** Calls to join: woken when a look finds nothing or has ended, and at an answer. */
   const callers = createWaiters<SpaceId>();
@@ -307,7 +311,7 @@ export function createJoinService(deps: JoinServiceDeps) {
       unfollow();
       seeker.close();
       later.clear();
-      await serial.idle();
+      await steps.idle();
     },
   };
 }

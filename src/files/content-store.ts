@@ -1,5 +1,6 @@
 import { copyFile, rm } from "node:fs/promises";
 import type { SpaceId } from "../base/ids.ts";
+import { createKeyedSemaphore } from "../base/keyed-semaphore.ts";
 import type { Log } from "../base/log.ts";
 import { createTurns } from "../base/turns.ts";
 import { refusedAs, SvcError, svcError } from "../protocol/errors.ts";
@@ -45,20 +46,11 @@ export type ContentStore = ReturnType<typeof createContentStore>;
 export function createContentStore(deps: ContentStoreDeps) {
   const { blobs, sources, sealer, log } = deps;
   /** Operations on one content's place on the disk run one after the other. */
-  const locks = new Map<string, Promise<unknown>>();
+  const locks = createKeyedSemaphore<string>();
   /** Contents to which a row is about to refer; no sweep removes them. */
   const intended = new Map<string, number>();
 
   const nameOf = (spaceId: string, rootCid: string): string => `${spaceId}/${rootCid}`;
-
-  const locked = <T>(name: string, work: () => Promise<T>): Promise<T> => {
-    const before = locks.get(name) ?? Promise.resolve();
-    const done = before.then(work, work);
-    const settled = done.catch(() => undefined); // the caller of `done` gets its error
-    locks.set(name, settled);
-    void settled.then(() => locks.get(name) === settled && locks.delete(name));
-    return done;
-  };
 
   const turns = createTurns({ share: () => (deps.isBusy() ? RECEIVING_SHARE_BUSY : RECEIVING_SHARE) });
   const downloads = createSharedDownloads({ blobs, sources, rootNameOf: nameOf, arrived: deps.arrived });
@@ -91,7 +83,7 @@ export function createContentStore(deps: ContentStoreDeps) {
       const name = nameOf(spaceId, content.rootCid);
       intended.set(name, (intended.get(name) ?? 0) + 1);
       try {
-        await locked(name, async () => {
+        await locks.run(name, async () => {
           if (await whole(content)) return rm(path, { force: true });
           await downloads.without(name, () => blobs.adopt(spaceId, content.rootCid, path, size, digests));
           manifests.forget(name);
@@ -218,7 +210,7 @@ export function createContentStore(deps: ContentStoreDeps) {
     /** Drops what is here of a content; resolves to the number of bytes freed. */
     async drop(spaceId: SpaceId, rootCid: string): Promise<number> {
       const name = nameOf(spaceId, rootCid);
-      const freed = await locked(name, () =>
+      const freed = await locks.run(name, () =>
         downloads.without(name, () => {
           manifests.forget(name);
           return blobs.remove(spaceId, rootCid);

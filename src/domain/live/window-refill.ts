@@ -1,3 +1,4 @@
+import { createSemaphore } from "../../base/semaphore.ts";
 import type { WindowStep } from "./live-window.ts";
 import type { WatchedWindow } from "./watched-collection.ts";
 
@@ -16,10 +17,10 @@ export type Refills = ReturnType<typeof createRefills>;
 /** Refills windows that have become short: at once where that is quick, else through a reader. */
 export function createRefills({ maxMs, finish, inform, failed }: RefillDeps) {
   /** A reader refills one window after the other. */
-  let last: Promise<unknown> = Promise.resolve();
+  const inTurn = createSemaphore(1);
 
   function aside(watched: WatchedWindow): Promise<void> {
-    watched.refilling ??= last.then(async () => {
+    watched.refilling ??= inTurn(async () => {
       try {
         await watched.window.refillAside((step) => finish(watched, step));
         inform();
@@ -31,7 +32,6 @@ export function createRefills({ maxMs, finish, inform, failed }: RefillDeps) {
       }
       if (watched.window.isShort && watched.audience.size > 0) aside(watched).catch(() => {});
     });
-    last = watched.refilling.catch(() => {});
     return watched.refilling;
   }
 

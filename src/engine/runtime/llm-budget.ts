@@ -1,6 +1,7 @@
 import { mkdir, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Clock } from "../../base/clock.ts";
+import { createSemaphore } from "../../base/semaphore.ts";
 import { CostExceeded } from "./call-error.ts";
 
 interface Tokens {
@@ -51,6 +52,7 @@ export async function openLlmBudget(deps: LlmBudgetDeps): Promise<LlmBudget> {
   const known = await readDay(path);
   let day = known.day;
   let heldUsd = known.usd;
+  const inTurn = createSemaphore(1);
   let writing: Promise<void> = Promise.resolve();
 
   const costOf = (tokens: Tokens): number | null =>
@@ -63,7 +65,7 @@ export async function openLlmBudget(deps: LlmBudgetDeps): Promise<LlmBudget> {
   };
   const save = (): void => {
     const text = JSON.stringify({ day, usd: heldUsd });
-    writing = writing.then(() => writeDay(path, text)).catch(() => undefined); // the cap holds in memory meanwhile
+    writing = inTurn(() => writeDay(path, text)).catch(() => undefined); // the cap holds in memory meanwhile
   };
 
   return {

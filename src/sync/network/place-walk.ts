@@ -1,4 +1,5 @@
 import type { SpaceId } from "../../base/ids.ts";
+import { createKeyedSemaphore } from "../../base/keyed-semaphore.ts";
 import type { Timers } from "../../base/timers.ts";
 import type { Replica } from "../../space/port/replica.ts";
 import type { AclPublisher } from "./acl-publisher.ts";
@@ -25,7 +26,7 @@ interface PlaceWalkDeps {
  */
 export function createPlaceWalk(deps: PlaceWalkDeps) {
   const { channels, acl } = deps;
-  const turns = new Map<SpaceId, Promise<unknown>>();
+  const walks = createKeyedSemaphore<SpaceId>();
 
   /** The store lost something, or a branch of the log lost with its places: all is read once more. */
   const beginAnew = async (replica: Replica): Promise<void> => {
@@ -91,15 +92,6 @@ export function createPlaceWalk(deps: PlaceWalkDeps) {
 
   return {
     /** The channel of the present place, read to the tail of its ACL log; undefined when no way leads there. */
-    toPresent(replica: Replica): Promise<SpaceChannel | undefined> {
-      const before = turns.get(replica.id) ?? Promise.resolve();
-      const next = before.catch(() => undefined).then(() => walk(replica));
-      turns.set(replica.id, next);
-      const done = () => {
-        if (turns.get(replica.id) === next) turns.delete(replica.id);
-      };
-      next.then(done, done);
-      return next;
-    },
+    toPresent: (replica: Replica): Promise<SpaceChannel | undefined> => walks.run(replica.id, () => walk(replica)),
   };
 }
