@@ -103,8 +103,14 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     const isOver = isOverIn(doc);
     if (!isOver && before && isOverIn(before))
       takeBackFarewell(spaceId).catch((err: unknown) => log.error("a farewell was not taken back", { err, spaceId }));
-    if (isOver) events.emit("over", spaceId);
-    if (!isOver || farewells.has(spaceId) || !spaces.hasFile(spaceId)) return;
+    if (!isOver) return;
+    events.emit("over", spaceId);
+    followEnd(spaceId);
+  }
+
+  /** Where this device ends a space itself, that goes on, and comes here again if it fails. */
+  function followEnd(spaceId: SpaceId): void {
+    if (farewells.has(spaceId) || acting.has(spaceId) || !spaces.hasFile(spaceId)) return;
     endAsElsewhere(spaceId).catch((err: unknown) => log.error("ending a space failed", { err, spaceId }));
   }
 
@@ -152,6 +158,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       await endWithFarewell(space, fields);
     } finally {
       acting.delete(space.id);
+      followEnd(space.id);
     }
   }
 

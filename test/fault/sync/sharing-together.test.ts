@@ -2,7 +2,9 @@
  * People who act at once, apart, or are cut off in the middle: real servers with accounts of their own, on a network and
  * on a LAN alone, that must end with one roster and the same rows.
  */
+import { Database } from "bun:sqlite";
 import { describe, expect } from "bun:test";
+import { join } from "node:path";
 import { describeWithNats, startNats } from "../../support/network/nats.ts";
 import { pace } from "../../support/pace.ts";
 import { rule } from "../../support/rule.ts";
@@ -114,6 +116,33 @@ describeWithNats("people on a network", () => {
         expect(await history(fresh)).toBe(await history(owner));
       }
       await untilOneRoster([owner, one, two, fresh], id, rosterHas(two.accountId));
+    },
+    LONG_MS,
+  );
+
+  rule(
+    "[ACL-10] a space that another device of the account ends while this one is leaving it is left, and nothing fails",
+    async () => {
+      await using nats = await startNats();
+      await using owner = await startDevice({ network: nats.url });
+      await using member = await startDevice({ network: nats.url });
+      await using other = await startDevice({ network: nats.url, mnemonic: member.mnemonic });
+      const { id } = await createSpace(owner.server.client, "Left");
+      await joinOpen(owner, member, id);
+      const isIn = async () => (await spacesOf(other)).some((row) => row.id === id && row.ownRole !== "none");
+      await until(isIn, "the space at the other device", WAIT_MS);
+      // What the leaving device notes of it for itself takes until the other one has heard, and said that the space is over.
+      using accountDb = new Database(join(member.server.dataDir, member.accountId, "sdk/account.db"), {
+        readwrite: true,
+      });
+      accountDb.exec("BEGIN IMMEDIATE");
+      const leaving = member.server.client.request("POST", `/v1/spaces/${id}/acl/self-remove`, { body: {} });
+      await untilStatus(other, id, "deleted");
+      await untilStatus(member, id, "deleted");
+      accountDb.exec("ROLLBACK");
+      expect((await leaving).status).toBe(204);
+      await untilOneRoster([owner], id, rosterHas(`["${member.accountId}","none","removed"]`));
+      await untilStatus(member, id, "deleted");
     },
     LONG_MS,
   );
