@@ -94,18 +94,16 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
   }
 
   /** What the row says of an end that this account brings about now. */
-  function endedHere(how: SpaceEnding["how"]): JsonObject {
-    return endedFields({ how, by: account.id, atMs: deps.clock.nowMs() });
-  }
+  const endedHere = (how: SpaceEnding["how"]): JsonObject =>
+    endedFields({ how, by: account.id, atMs: deps.clock.nowMs() });
 
   /** A space that another device ended ends here too. */
   function followRow(spaceId: SpaceId, before: string | null, doc: string): void {
     const isOver = isOverIn(doc);
     if (!isOver && before && isOverIn(before))
       takeBackFarewell(spaceId).catch((err: unknown) => log.error("a farewell was not taken back", { err, spaceId }));
-    if (!isOver) return;
-    events.emit("over", spaceId);
-    followEnd(spaceId);
+    if (isOver) events.emit("over", spaceId);
+    if (isOver) followEnd(spaceId);
   }
 
   /** Where this device ends a space itself, that goes on, and comes here again if it fails. */
@@ -190,9 +188,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     }
   };
 
-  /**
-   * Leaves a space that this account does not own. Durable when it resolves; others are told as soon as they are reached.
-   */
+  /** Leaves a space that this account does not own. Durable when it resolves; others are told once they are reached. */
   const leave = async (spaceId: string): Promise<void> =>
     endByActing(await spaces.open(spaceId), leaveSpace, { status: "deleted", ...endedHere("left") });
 
@@ -221,8 +217,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
 
     /** Changes what the members share about a space. The row here changes at once, others when they sync. */
     async patch(spaceId: string, metadata: SpaceMetadata): Promise<void> {
-      const space = await spaces.open(spaceId);
-      requireWriter(space);
+      const space = requireWriter(await spaces.open(spaceId));
       await space.engine.write((tx) => writeSpaceMetadata(tx, metadata));
     },
 
@@ -239,8 +234,8 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
         if (held.role() !== "none" && held.role() !== "guest") return leave(spaceId);
       }
       const own = held ? held.role() === "owner" : row["author"] === account.id;
-      const final = own ? { final: true } : {};
-      await tech.setSpaceRow(id, { status: "deleted", ...final, ...endedHere(own ? "deleted" : "left") });
+      const ended = own ? { final: true, ...endedHere("deleted") } : endedHere("left");
+      await tech.setSpaceRow(id, { status: "deleted", ...ended });
       await spaces.remove(id);
     },
     leave,
@@ -306,8 +301,9 @@ function isOverIn(row: string): boolean {
   return spaceStatusOf(JSON.parse(row) as JsonObject) === "deleted";
 }
 
-function requireWriter(space: Space): void {
+function requireWriter(space: Space): Space {
   const role = space.role();
   if (role !== "owner" && role !== "admin" && role !== "writer")
     throw svcError("space.read_only", { spaceId: space.id, role });
+  return space;
 }
