@@ -99,11 +99,11 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
 
   /** A space that another device ended ends here too. */
   function followRow(spaceId: SpaceId, before: string | null, doc: string): void {
-    const isOver = isOverIn(doc);
-    if (!isOver && before && isOverIn(before))
+    if (isOverIn(doc)) {
+      events.emit("over", spaceId);
+      followEnd(spaceId);
+    } else if (before && isOverIn(before))
       takeBackFarewell(spaceId).catch((err: unknown) => log.error("a farewell was not taken back", { err, spaceId }));
-    if (isOver) events.emit("over", spaceId);
-    if (isOver) followEnd(spaceId);
   }
 
   /** Where this device ends a space itself, that goes on, and comes here again if it fails. */
