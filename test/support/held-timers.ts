@@ -7,10 +7,10 @@ export interface HeldTimers extends Disposable {
 
 /**
  * Holds every timer of this process until it is disposed of: they go on by `pass` alone, so that a test sees the very times that
- * are used by default. What waits in another way, for the disk or for a promise, goes on.
+ * are used by default. What waits in another way, for the disk or for a promise, goes on. `nowMs` is what the clock shows first.
  */
-export function holdTimers(): HeldTimers {
-  jest.useFakeTimers();
+export function holdTimers(nowMs = Date.now()): HeldTimers {
+  jest.useFakeTimers({ now: nowMs });
   return {
     pass: (ms) => void jest.advanceTimersByTime(ms),
     [Symbol.dispose]: () => void jest.useRealTimers(),

@@ -88,6 +88,7 @@ export async function startRunning(deps: RuntimeDeps, isStopping: () => boolean)
   await runs.closeOrphans();
   await createFirstChatWatch({ agent, records, isActive: () => election.active() === peerId });
   const ticker = createTicker({
+    clock,
     records,
     changed: scheduler.changed,
     tick: () => scheduler.tick(),

@@ -1,9 +1,11 @@
+import type { Clock } from "../../base/clock.ts";
 import type { Service } from "../../base/service.ts";
 import type { AgentRecords } from "./agent-records.ts";
 
 const TICK_MS = 1_000;
 
 interface TickerDeps {
+  readonly clock: Clock;
   readonly records: Pick<AgentRecords, "onChanged">;
   /** A trigger's record has changed. */
   changed(triggerId: string): void;
@@ -12,11 +14,16 @@ interface TickerDeps {
   everySecond(): void;
 }
 
-/** Ticks every second, and soon after a record has changed, so that an edit takes effect at once. */
-export function createTicker({ records, changed, tick, everySecond }: TickerDeps): Service {
+/**
+ * Ticks as each second begins, and soon after a record has changed, so that an edit takes effect at once. Ticks at another point
+ * of the second would fire late by that much, and where it is near the second's end, leave out a second now and then.
+ */
+export function createTicker({ clock, records, changed, tick, everySecond }: TickerDeps): Service {
   const ends: (() => void)[] = [];
   let soon: ReturnType<typeof setImmediate> | undefined;
+  let next: ReturnType<typeof setTimeout> | undefined;
   const second = (): void => {
+    next = setTimeout(second, TICK_MS - (clock.nowMs() % TICK_MS));
     tick();
     everySecond();
   };
@@ -30,8 +37,7 @@ export function createTicker({ records, changed, tick, everySecond }: TickerDeps
   return {
     name: "triggers",
     start() {
-      const timer = setInterval(second, TICK_MS);
-      ends.push(records.onChanged(recordChanged), () => clearInterval(timer));
+      ends.push(records.onChanged(recordChanged), () => clearTimeout(next));
       second();
     },
     stop() {
