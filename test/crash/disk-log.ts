@@ -65,7 +65,7 @@ function pushCall(calls: DiskCall[], line: string, isOurs: (path: string) => boo
   if (/^f(data)?sync$/.test(name)) calls.push({ kind: "sync", path });
   else if (name === "ftruncate") calls.push({ kind: "truncate", path, size: Number(/^, (\d+)/.exec(rest)![1]) });
   else if (name === "pwrite64") {
-    const [, hex, length, at] = /^, "((?:\\x[0-9a-f]{2})*)", (\d+), (\d+)\)/.exec(rest) ?? [];
+    const [, hex, length, at] = /^, "((?:\\x[0-9a-f]{2})*)", (\d+), (\d+) ?\)/.exec(rest) ?? [];
     const bytes = unhex(hex ?? "");
     if (bytes.length !== Number(length)) throw new Error(`a write of ${length} bytes was logged in part`);
     calls.push({ kind: "write", path, at: Number(at), bytes });

@@ -113,6 +113,21 @@ skipUnless(straceRuns(), "strace is absent or may not trace")(
   Math.max(180_000, CUTS * 3_000),
 );
 
+rule("[STORE-6] a write during which another thread did something is read whole from the log", () => {
+  const lines = [
+    `7 pwrite64(5</a.db>, "\\x61\\x62", 2, 8 <unfinished ...>`,
+    "8 fdatasync(6</b.db>) = 0",
+    "7 <... pwrite64 resumed>) = 2",
+    `7 pwrite64(5</a.db>, "\\x63", 1, 10 <unfinished ...>`,
+    "7 <... pwrite64 resumed>) = ?",
+  ];
+  expect(readDiskLog(lines.join("\n"), () => true)).toEqual([
+    { kind: "sync", path: "/b.db" },
+    { kind: "write", path: "/a.db", at: 8, bytes: Buffer.from("ab") },
+    { kind: "write", path: "/a.db", at: 10, bytes: Buffer.from("c") },
+  ]);
+});
+
 rule("[STORE-6] the simulation itself finds a commit that was acknowledged before its sync", () => {
   using dir = scratchDir("svc-power-self");
   const path = join(dir.path, "sdk", "a.db");
