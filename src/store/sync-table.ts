@@ -237,13 +237,14 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       const mark = markOf(target);
       const again = behind.all(target, mark).flatMap(({ no, writer, seq }) => (covers(writer, seq) ? [no] : []));
       let upto = mark;
-      for (let looked = 0; looked < REACH_POSITIONS; ) {
-        const page = places.all(upto, 1000);
+      // A peer that brings news has nothing of what is new here: the first row mostly says so.
+      for (let looked = 0, size = 8; looked < REACH_POSITIONS; size = Math.min(size * 8, 1024)) {
+        const page = places.all(upto, size);
         for (const { no, writer, seq } of page) {
           if (writer !== 0 && !covers(writer, seq)) return { upto, again, isPart: false };
           upto = no;
         }
-        if (page.length < 1000) return { upto, again, isPart: false };
+        if (page.length < size) return { upto, again, isPart: false };
         looked += page.length;
       }
       return { upto, again, isPart: true };
