@@ -6,8 +6,9 @@ import { LIMITS } from "../protocol/limits.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import type { AclSecrets } from "./acl-secrets.ts";
 import type { DirectAdd } from "./space-claims.ts";
-import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
+import { spaceInfoOf } from "./space-info.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
+import { spaceStatusOf } from "./space-status.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 /** Spaces to which somebody added this account without asking: they wait for an answer (SPACE-5). */
@@ -48,27 +49,28 @@ export function createDirectAddService(deps: {
       if (isOver && !deps.isKnown(adder) && spaces.list("invite_pending").length >= LIMITS.pendingSpaces) return false;
       await deps.secrets.keepPlace(spaceId, transportSecret, adder);
       if (!isOver && known["spaceType"] === SPACE_TYPE) return true;
-      await tech.setSpaceRow(spaceId, {
-        ...(isOver ? { status: "invite_pending" } : {}),
+      const fields = {
         ...(known?.["spaceType"] === SPACE_TYPE ? {} : { spaceType: SPACE_TYPE }),
         ...(name ? { name } : {}),
-      });
+      };
+      if (isOver) await tech.moveSpace(spaceId, "added", fields);
+      else await tech.setSpaceRow(spaceId, fields);
       return true;
     },
 
     /** Accepts, also after a decline. `loaded` says whether the space is here. */
     async accept(spaceId: SpaceId): Promise<{ info: SpaceInfo; loaded: boolean }> {
-      if (spaceStatusOf(row(spaceId)) !== "active") await tech.setSpaceRow(spaceId, { status: "active" });
+      if (spaceStatusOf(row(spaceId)) !== "active") await tech.moveSpace(spaceId, "addAccepted");
       const loaded = spaces.isHere(spaceId);
       if (loaded) await spaces.open(spaceId);
-      return { info: spaceInfoOf(spaces.rowOf(spaceId)), loaded };
+      return { info: spaceInfoOf(row(spaceId)), loaded };
     },
 
     /** The ACL log stays as it is; accepting later overrides a decline. */
     async decline(spaceId: SpaceId): Promise<void> {
       const status = spaceStatusOf(row(spaceId));
       if (status === "active") throw svcError("space.not_invite_pending", { spaceId, status });
-      if (status !== "invite_declined") await tech.setSpaceRow(spaceId, { status: "invite_declined" });
+      if (status !== "invite_declined") await tech.moveSpace(spaceId, "addDeclined");
     },
   };
 }

@@ -10,8 +10,8 @@ import { accountIdOf } from "../crypto/account-id.ts";
 import { digestOfCid } from "../crypto/cid.ts";
 import { sha256 } from "../crypto/hash.ts";
 import type { Space } from "../space/space.ts";
-import { spaceStatusOf } from "./space-info.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
+import { spaceStatusOf } from "./space-status.ts";
 import type { TechSpace } from "./tech-space.ts";
 
 /** Anybody can send requests for spaces that this device does not know, so only so many of the newest are kept. */

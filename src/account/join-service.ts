@@ -23,13 +23,14 @@ import type { RequestAnswer } from "./join-desk.ts";
 import type { createJoinRequests } from "./join-requests.ts";
 import { ACL_SECRETS_DATASET } from "./private-datasets.ts";
 import type { Farewells } from "./space-farewells.ts";
-import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
+import { spaceInfoOf } from "./space-info.ts";
 import type { SpaceLife } from "./space-life.ts";
 import { JOIN_ASKED } from "./space-notes.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
 import { createSpaceSeeker } from "./space-seeker.ts";
+import { type SpaceStatus, spaceStatusOf } from "./space-status.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
-import type { SpaceStatus, TechSpace } from "./tech-space.ts";
+import type { TechSpace } from "./tech-space.ts";
 import { createWaiters } from "./waiters.ts";
 
 /** How long a token waits that no log here knows, until a newer log is asked for. */
@@ -179,7 +180,7 @@ export function createJoinService(deps: JoinServiceDeps) {
     }
     if (status === "joining") return;
     const spaceType = row?.["spaceType"] ? {} : { spaceType: SPACE_TYPE };
-    await tech.setSpaceRow(spaceId, { status: "joining", ...spaceType }, { ownRole: "none" });
+    await tech.moveSpace(spaceId, "joinBegan", spaceType, { ownRole: "none" });
   };
 
   /** Takes in the newest ACL log that anybody who is reached has; the token says where to look. */

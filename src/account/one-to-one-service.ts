@@ -11,9 +11,10 @@ import type { SpaceInfo } from "../protocol/space.ts";
 import { oneToOneGenesis } from "../space/one-to-one.ts";
 import { writePairProfile } from "../space/pair-profiles.ts";
 import type { AccountStore } from "../store/account-store.ts";
-import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
+import { spaceInfoOf } from "./space-info.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
-import type { SpaceStatus, TechSpace } from "./tech-space.ts";
+import { type SpaceStatus, spaceStatusOf } from "./space-status.ts";
+import type { TechSpace } from "./tech-space.ts";
 
 /** Names, description and icon that somebody gave of the other participant. */
 export interface DisplayHint {
@@ -52,18 +53,18 @@ export function createOneToOneService(deps: {
   };
 
   /** Writes the row that all devices of the account see, in place of the row that only this device has. */
-  const answer = async (spaceId: SpaceId, other: AccountId, status: SpaceStatus): Promise<void> => {
+  const answer = async (spaceId: SpaceId, other: AccountId, move: "pairBegan" | "pairDeclined"): Promise<void> => {
     const pending = store.pendingSpace(spaceId);
     const hint = pending === undefined ? {} : (JSON.parse(pending) as JsonObject);
     const row = tech.spaceRow(spaceId);
-    const fields: JsonObject = { status };
+    const fields: JsonObject = {};
     // The id follows from the two accounts, so a row that says something else was written without verification.
     if (!row || row["spaceType"] !== ONE_TO_ONE_TYPE) {
       Object.assign(fields, { spaceType: ONE_TO_ONE_TYPE, author: other });
       for (const field of ["name", "description", "iconCid", "settings"])
         if (hint[field] !== undefined) fields[field] = hint[field];
     }
-    await tech.setSpaceRow(spaceId, fields);
+    await tech.moveSpace(spaceId, move, fields);
     await store.dropPendingSpace(spaceId);
   };
 
@@ -91,7 +92,7 @@ export function createOneToOneService(deps: {
       const row = tech.spaceRow(spaceId);
       const asked = store.pendingSpace(spaceId) !== undefined;
       if (!row || spaceStatusOf(row) !== "active") {
-        await answer(spaceId, other, "active");
+        await answer(spaceId, other, "pairBegan");
         if (!asked) await deps.announce(other);
       }
       return open(spaceId);
@@ -119,7 +120,7 @@ export function createOneToOneService(deps: {
     async accept(spaceId: SpaceId): Promise<SpaceInfo> {
       const { other, status } = pairRow(spaceId);
       if (status === "deleted") throw svcError("space.deleted", { spaceId });
-      if (status !== "active") await answer(spaceId, other, "active");
+      if (status !== "active") await answer(spaceId, other, "pairBegan");
       return open(spaceId);
     },
 
@@ -129,7 +130,7 @@ export function createOneToOneService(deps: {
       if (status === "deleted") throw svcError("space.deleted", { spaceId });
       if (status === "active")
         throw refusedAs("space.not_invite_pending", { spaceId, status }, refusal("space.accepted"));
-      if (status !== "one_to_one_declined") await answer(spaceId, other, "one_to_one_declined");
+      if (status !== "one_to_one_declined") await answer(spaceId, other, "pairDeclined");
     },
   };
 }

@@ -57,7 +57,6 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
     ...intent.metadata,
     spaceType: SPACE_TYPE,
     author: account.id,
-    status: "active",
     ...(intent.derived ? { derived: true } : {}),
   });
 
@@ -110,11 +109,8 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
       return object;
     });
     deps.crashPoint("space-create:space");
-    await tech.setSpaceRow(spaceId, tech.spaceRow(spaceId) ? {} : rowOf(intent), {
-      ownRole: space.role(),
-      spaceIndexObjectId: index.idText,
-      push: pushKeys(space) ?? null,
-    });
+    const local = { ownRole: space.role(), spaceIndexObjectId: index.idText, push: pushKeys(space) ?? null };
+    if (!(await tech.moveSpace(spaceId, "made", rowOf(intent), local))) await tech.setSpaceRow(spaceId, {}, local);
     deps.crashPoint("space-create:row");
     if (!intent.derived) await roots.keep(space);
   };
@@ -128,7 +124,7 @@ export function createSpaceCreation(deps: SpaceCreationDeps) {
         metadata,
         derived,
       };
-      await tech.trySpaceRow(genesis.spaceId, rowOf(intent));
+      await tech.tryMove(genesis.spaceId, "made", rowOf(intent));
       await store.putIntent(genesis.spaceId, Buffer.from(JSON.stringify(intent)));
       deps.crashPoint("space-create:intent");
       await finish(genesis.spaceId, intent);

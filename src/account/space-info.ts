@@ -2,7 +2,7 @@ import { SPACE_TYPE } from "../acl/record/space-header.ts";
 import type { JsonObject } from "../protocol/json.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { spaceIndexIdOf } from "../space/space-index.ts";
-import type { SpaceStatus } from "./tech-space.ts";
+import { spaceStatusOf } from "./space-status.ts";
 
 /** What the row of a space says about it, as callers see it. Empty fields are omitted (SPACE-1). */
 export function spaceInfoOf(row: JsonObject): SpaceInfo {
@@ -28,9 +28,4 @@ export function spaceInfoOf(row: JsonObject): SpaceInfo {
   const ended = row["ended"] as SpaceInfo["ended"];
   if (ended && (status === "deleted" || status === "guest_revoked")) info.ended = ended;
   return info;
-}
-
-/** The final end of a space outweighs any status that another device wrote meanwhile. */
-export function spaceStatusOf(row: JsonObject): SpaceStatus {
-  return row["final"] === true ? "deleted" : ((row["status"] as SpaceStatus | undefined) ?? "active");
 }

@@ -21,9 +21,9 @@ import type { SpaceCreation } from "./space-creation.ts";
 import { endedFields, endingOf, type SpaceEnding } from "./space-ending.ts";
 import type { Farewells } from "./space-farewells.ts";
 import { DERIVED_SPACES, type SpaceGeneses } from "./space-geneses.ts";
-import { spaceStatusOf } from "./space-info.ts";
 import { JOIN_ASKED } from "./space-notes.ts";
 import type { SpaceRegistry } from "./space-registry.ts";
+import { spaceStatusOf } from "./space-status.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 
@@ -86,11 +86,11 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     const isOld = Math.max(ending.atMs, began?.time ?? 0) <= secrets.joinedAgainMs(space.id);
     if (isOld && token?.kind === "member" && (ending.how === "left" || ending.how === "removed")) {
       await space.engine.write((tx) => tx.dropNote(JOIN_ASKED));
-      return void (await tech.setSpaceRow(space.id, { status: "joining" }));
+      return void (await tech.moveSpace(space.id, "joinReopened"));
     }
-    const status = ending.how !== "deleted" && isGuest ? "guest_revoked" : "deleted";
+    const move = ending.how !== "deleted" && isGuest ? "guestRevoked" : "ended";
     const final = ending.how === "deleted" ? { final: true } : {};
-    await tech.setSpaceRow(space.id, { status, ...final, ...endedFields(ending) });
+    await tech.moveSpace(space.id, move, { ...final, ...endedFields(ending) });
   }
 
   /** What the row says of an end that this account brings about now. */
@@ -140,9 +140,9 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
     farewells.goOn(space, deps.changeAcl, () => spaces.remove(space.id));
 
   /** Ends a space here, and keeps it from being dropped while others have not heard of it. */
-  async function endWithFarewell(space: Space, fields: JsonObject): Promise<void> {
+  async function endWithFarewell(space: Space, fields: JsonObject = {}): Promise<void> {
     await farewells.begin(space.id);
-    await tech.setSpaceRow(space.id, fields);
+    await tech.moveSpace(space.id, "ended", fields);
     await sayFarewell(space);
   }
 
@@ -164,9 +164,9 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
   async function endOwn(space: Space): Promise<void> {
     const { members, invites } = space.acl.state;
     const shared = members.size > 1 || invites.size > 0;
-    const fields = { status: "deleted", final: true, ...endedHere("deleted") };
+    const fields = { final: true, ...endedHere("deleted") };
     if (shared) return endByActing(space, deleteSpace, fields);
-    await tech.setSpaceRow(space.id, fields);
+    await tech.moveSpace(space.id, "ended", fields);
     await spaces.remove(space.id);
   }
 
@@ -190,7 +190,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
 
   /** Leaves a space that this account does not own. Durable when it resolves; others are told once they are reached. */
   const leave = async (spaceId: string): Promise<void> =>
-    endByActing(await spaces.open(spaceId), leaveSpace, { status: "deleted", ...endedHere("left") });
+    endByActing(await spaces.open(spaceId), leaveSpace, endedHere("left"));
 
   return {
     create: (metadata: SpaceMetadata): Promise<SpaceInfo> =>
@@ -235,7 +235,7 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       }
       const own = held ? held.role() === "owner" : row["author"] === account.id;
       const ended = own ? { final: true, ...endedHere("deleted") } : endedHere("left");
-      await tech.setSpaceRow(id, { status: "deleted", ...ended });
+      await tech.moveSpace(id, "ended", ended);
       await spaces.remove(id);
     },
     leave,
@@ -254,15 +254,13 @@ export function createSpaceLife(deps: SpaceLifeDeps) {
       farewells.drop(spaceId);
       const space = await spaces.openHeld(spaceId);
       const author = space.header.kind === "onetoone" ? {} : { author: accountIdOf(space.header.author) };
-      await tech.setSpaceRow(spaceId, { status: "active", ...author });
-      await spaces.alignRow(space);
+      if (await tech.moveSpace(spaceId, "cameIn", author)) await spaces.alignRow(space);
     },
 
     /** A join came to nothing, or was given up: the space may be joined again. `known`: others need not be notified. */
     async giveUp(spaceId: SpaceId, known: boolean): Promise<void> {
-      if (!known && spaces.hasFile(spaceId))
-        return endWithFarewell(await spaces.openHeld(spaceId), { status: "deleted" });
-      await tech.setSpaceRow(spaceId, { status: "deleted" });
+      if (!known && spaces.hasFile(spaceId)) return endWithFarewell(await spaces.openHeld(spaceId));
+      await tech.moveSpace(spaceId, "ended");
       await spaces.remove(spaceId);
     },
 

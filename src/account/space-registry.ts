@@ -17,11 +17,12 @@ import type { Farewells } from "./space-farewells.ts";
 import type { SpacePaths } from "./space-files.ts";
 import type { SpaceGeneses } from "./space-geneses.ts";
 import { createSpaceHandles } from "./space-handles.ts";
-import { spaceInfoOf, spaceStatusOf } from "./space-info.ts";
+import { spaceInfoOf } from "./space-info.ts";
 import { mirrorMetadata } from "./space-metadata-mirror.ts";
 import type { SpaceRoots } from "./space-roots.ts";
 import { alignLocalFields } from "./space-row.ts";
 import { createSpaceRows } from "./space-rows.ts";
+import { spaceStatusOf } from "./space-status.ts";
 import { SPACES_RULES } from "./tech-datasets.ts";
 import type { TechSpace } from "./tech-space.ts";
 

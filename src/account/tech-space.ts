@@ -5,18 +5,8 @@ import type { ObjectEntry } from "../change/graph/object-cache.ts";
 import type { WriteTx } from "../change/space-engine.ts";
 import type { Json, JsonObject } from "../protocol/json.ts";
 import type { Space } from "../space/space.ts";
+import { type SpaceMove, statusAfter } from "./space-status.ts";
 import { PROFILE_RECORD, PROFILE_RULES, SET_ONCE, SPACES_RULES, TECH_INDEX_TYPE } from "./tech-datasets.ts";
-
-/** Status of a space's row (SPACE-2). */
-export type SpaceStatus =
-  | "active"
-  | "joining"
-  | "one_to_one_pending"
-  | "one_to_one_declined"
-  | "invite_pending"
-  | "invite_declined"
-  | "guest_revoked"
-  | "deleted";
 
 export interface Profile {
   name?: string;
@@ -46,6 +36,12 @@ export function createTechSpace(space: Space, index: ObjectEntry) {
     writeIn(tx, SPACES_RULES, spaceId, setting(Object.fromEntries(open)), local);
   };
 
+  const moveIn = (tx: WriteTx, spaceId: SpaceId, move: SpaceMove, fields: JsonObject, local?: LocalFields): boolean => {
+    const status = statusAfter(move, tx.record(index, SPACES_RULES.name, spaceId));
+    if (status !== undefined) writeSpaceRow(tx, spaceId, { status, ...fields }, local);
+    return status !== undefined;
+  };
+
   return {
     space,
     index,
@@ -55,15 +51,21 @@ export function createTechSpace(space: Space, index: ObjectEntry) {
       if (setting(plan(engine.record(index, rules.name, id))).length > 0)
         await engine.write((tx) => writeIn(tx, rules, id, setting(plan(tx.record(index, rules.name, id)))));
     },
-    /** Sets fields of a space's row, making it. `local` ones are this device's. */
-    setSpaceRow: (spaceId: SpaceId, fields: JsonObject, local?: LocalFields): Promise<void> =>
-      engine.write((tx) => writeSpaceRow(tx, spaceId, fields, local)),
-    /** Fails as setting these fields would, and sets nothing. */
-    trySpaceRow: (spaceId: SpaceId, fields: JsonObject): Promise<void> =>
+    /**
+     * Moves the status of a space's row, and sets fields beside it. False, and nothing is set, where the row as it is when the
+     * write's turn comes does not allow the move: the space has ended meanwhile, or another device has answered.
+     */
+    moveSpace: (spaceId: SpaceId, move: SpaceMove, fields: JsonObject = {}, local?: LocalFields): Promise<boolean> =>
+      engine.write((tx) => moveIn(tx, spaceId, move, fields, local)),
+    /** Fails as this move would, and sets nothing. */
+    tryMove: (spaceId: SpaceId, move: SpaceMove, fields: JsonObject): Promise<void> =>
       engine.write((tx) => {
-        writeSpaceRow(tx, spaceId, fields);
+        moveIn(tx, spaceId, move, fields);
         tx.rollBackWith(undefined);
       }),
+    /** Sets fields of a space's row but its status, making it. `local` ones are this device's. */
+    setSpaceRow: (spaceId: SpaceId, fields: JsonObject, local?: LocalFields): Promise<void> =>
+      engine.write((tx) => writeSpaceRow(tx, spaceId, fields, local)),
     record: (rules: DatasetRules, id: string): JsonObject | undefined => engine.record(index, rules.name, id),
     /** The same as its JSON text, which is the same as long as the record is. */
     recordText: (rules: DatasetRules, id: string): string | undefined => engine.recordText(index, rules.name, id),
