@@ -7,7 +7,7 @@ import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from "node:fs/promi
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { buildUi, type UiFile } from "./src/http/ui-build.ts";
+import { buildUi, type UiFile } from "./src/http/page/ui-build.ts";
 import { LIMITS } from "./src/protocol/limits.ts";
 import { readEngine } from "./src/sandbox/engine-wasm.ts";
 import type { BuiltInModel } from "./src/search/built-in-model.ts";
@@ -165,30 +165,25 @@ async function collectAssets(options: BuildOptions, staging: string): Promise<Bu
 
 /** Replaces the modules that look for files in the source tree by ones that hold the built-in files. */
 function builtInPlugin({ sqliteVec, programEngine, databases, page, ort, model }: BuiltInAssets): Bun.BunPlugin {
-  const replacements: [RegExp, string][] = [
-    [
-      /[\\/]src[\\/]store[\\/]sqlite-vec-library\.ts$/,
-      `import file from ${JSON.stringify(sqliteVec)} with { type: "file" };\nexport const sqliteVecLibrary = file;`,
-    ],
-    [
-      /[\\/]src[\\/]store[\\/]empty-databases\.ts$/,
-      ['import { readFileSync } from "node:fs";', ...databases.map(bytesGiver)].join("\n"),
-    ],
-    [
-      /[\\/]src[\\/]sandbox[\\/]engine-wasm\.ts$/,
-      `import file from ${JSON.stringify(programEngine)} with { type: "file" };\nexport const readEngine = () => Bun.file(file).bytes();`,
-    ],
-    [/[\\/]src[\\/]search[\\/]ort-library\.ts$/, libraryModule(ort)],
-    [/[\\/]src[\\/]search[\\/]built-in-model\.ts$/, modelModule(model)],
-    [
-      /[\\/]src[\\/]http[\\/]ui-files\.ts$/,
-      `const files = ${JSON.stringify(page)};\nexport const readUiFiles = async () => files;`,
-    ],
-  ];
+  const contentsByModule: Readonly<Record<string, string>> = {
+    "src/store/sqlite-vec-library.ts": `import file from ${JSON.stringify(sqliteVec)} with { type: "file" };\nexport const sqliteVecLibrary = file;`,
+    "src/store/empty-databases.ts": ['import { readFileSync } from "node:fs";', ...databases.map(bytesGiver)].join(
+      "\n",
+    ),
+    "src/sandbox/engine-wasm.ts": `import file from ${JSON.stringify(programEngine)} with { type: "file" };\nexport const readEngine = () => Bun.file(file).bytes();`,
+    "src/search/ort-library.ts": libraryModule(ort),
+    "src/search/built-in-model.ts": modelModule(model),
+    "src/http/page/ui-files.ts": `const files = ${JSON.stringify(page)};\nexport const readUiFiles = async () => files;`,
+  };
   return {
     name: "svc-built-in",
     setup(build) {
-      for (const [filter, contents] of replacements) build.onLoad({ filter }, () => ({ contents, loader: "ts" }));
+      for (const [module, contents] of Object.entries(contentsByModule)) {
+        // One that was moved would be built in as it is, and look for the source tree.
+        if (!existsSync(join(PROJECT, module))) throw new Error(`${module} is not there to be replaced`);
+        const filter = new RegExp(`[\\\\/]${module.replaceAll(".", "\\.").replaceAll("/", "[\\\\/]")}$`);
+        build.onLoad({ filter }, () => ({ contents, loader: "ts" }));
+      }
     },
   };
 }

@@ -8,10 +8,10 @@ import { svcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { oneOf, strict } from "../protocol/schema.ts";
 import { createApp } from "./app.ts";
-import { reply } from "./reply.ts";
+import { reply } from "./reply/reply.ts";
 import { openRoute, type Route, route } from "./route.ts";
 import { ROUTES } from "./routes/route-table.ts";
-import { createStreamRegistry } from "./stream-registry.ts";
+import { createStreamRegistry } from "./stream/stream-registry.ts";
 
 const engine = {
   accountId: "A1" as AccountId,

@@ -5,14 +5,14 @@ import { svcError } from "../protocol/errors.ts";
 import { STREAMS_PATH, type SubscriptionRequest } from "../protocol/stream.ts";
 import { addCorsHeaders, preflightResponse } from "./cors.ts";
 import { createDispatch, type RequestInfo } from "./dispatch.ts";
-import { errorResponse } from "./error-response.ts";
 import { type GuardRules, guardRequest } from "./guard.ts";
-import type { InnerStreams } from "./inner-streams.ts";
 import { createPathMatcher, type PathMatcher } from "./path-match.ts";
 import { createRefusedOrigins } from "./refused-origins.ts";
-import { JSON_CONTENT_TYPE } from "./reply.ts";
+import { errorResponse } from "./reply/error-response.ts";
+import { JSON_CONTENT_TYPE } from "./reply/reply.ts";
 import type { Route } from "./route.ts";
 import type { ServerHandle } from "./server-handle.ts";
+import type { InnerStreams } from "./stream/inner-streams.ts";
 import { readUnread } from "./unread-body.ts";
 
 const PAGE_METHODS = ["GET", "HEAD", "OPTIONS"];

@@ -3,16 +3,16 @@ import type { AccountHost } from "../engine/account/account-host.ts";
 import type { Engine } from "../engine/boot/engine.ts";
 import { svcError } from "../protocol/errors.ts";
 import { readJsonBody } from "./body-reader.ts";
-import { errorResponse } from "./error-response.ts";
-import type { InnerStreams, OuterStream } from "./inner-streams.ts";
 import { refuseNilId } from "./nil-id.ts";
-import { createQueryReader } from "./query-string.ts";
-import { recordsResponse } from "./records-response.ts";
-import { JsonRecords, JsonText, jsonResponse, Reply } from "./reply.ts";
+import { errorResponse } from "./reply/error-response.ts";
+import { recordsResponse } from "./reply/records-response.ts";
+import { JsonRecords, JsonText, jsonResponse, Reply } from "./reply/reply.ts";
 import { createReplyCheck } from "./reply-check.ts";
 import type { OpenRouteContext, Route, RouteContext } from "./route.ts";
-import { createBodyCheck } from "./schema-check.ts";
+import { createQueryReader } from "./schema/query-string.ts";
+import { createBodyCheck } from "./schema/schema-check.ts";
 import type { ServerHandle } from "./server-handle.ts";
+import type { InnerStreams, OuterStream } from "./stream/inner-streams.ts";
 
 export interface DispatchDeps {
   readonly host: AccountHost;

@@ -1,5 +1,5 @@
 import { formatAddress, type ListenAddress } from "../engine/listen-address.ts";
-import { JSON_CONTENT_TYPE } from "./reply.ts";
+import { JSON_CONTENT_TYPE } from "./reply/reply.ts";
 
 /**
  * A connection without a byte in either direction for this many seconds is closed; streams lift the limit for themselves.

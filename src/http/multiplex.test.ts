@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { encodeFrame } from "../protocol/sse-frames.ts";
-import type { InnerStreams } from "./inner-streams.ts";
 import { Multiplex } from "./multiplex.ts";
-import type { StreamFeed, StreamSink } from "./stream-source.ts";
+import type { InnerStreams } from "./stream/inner-streams.ts";
+import type { StreamFeed, StreamSink } from "./stream/stream-source.ts";
 
 interface Opened {
   readonly id: string;

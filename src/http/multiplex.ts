@@ -1,10 +1,10 @@
 import { LIMITS } from "../protocol/limits.ts";
 import { type CloseReason, encodeFrame, encodeFrameText, multiplexedFrame } from "../protocol/sse-frames.ts";
 import type { SubscriptionRequest } from "../protocol/stream.ts";
-import type { StreamOutlet } from "./event-connection.ts";
-import type { InnerStreams } from "./inner-streams.ts";
-import type { StreamSource } from "./stream-source.ts";
-import { Subscription } from "./subscription.ts";
+import type { StreamOutlet } from "./stream/event-connection.ts";
+import type { InnerStreams } from "./stream/inner-streams.ts";
+import type { StreamSource } from "./stream/stream-source.ts";
+import { Subscription } from "./stream/subscription.ts";
 
 /** Bytes that one write to the socket joins, about. */
 const WRITE_BYTES = 64 << 10;

@@ -2,10 +2,10 @@ import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { SvcError } from "../protocol/errors.ts";
 import { declaredErrors } from "./declared-errors.ts";
-import { textOfRecords } from "./records-response.ts";
-import { JsonRecords, JsonText, Reply } from "./reply.ts";
+import { textOfRecords } from "./reply/records-response.ts";
+import { JsonRecords, JsonText, Reply } from "./reply/reply.ts";
 import type { Route } from "./route.ts";
-import "./schema-formats.ts";
+import "./schema/schema-formats.ts";
 
 /**
  * Checks a route against what it declares. Throws plain errors, which the caller gets as `internal` and the log in full.

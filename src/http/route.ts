@@ -52,9 +52,9 @@ import type { Log } from "../base/log.ts";
 import type { AccountHost } from "../engine/account/account-host.ts";
 import type { Engine } from "../engine/boot/engine.ts";
 import type { ErrorCode } from "../protocol/errors.ts";
-import type { InnerStreams, OuterStream } from "./inner-streams.ts";
-import type { JsonRecords, JsonText, Reply } from "./reply.ts";
+import type { JsonRecords, JsonText, Reply } from "./reply/reply.ts";
 import type { ServerHandle } from "./server-handle.ts";
+import type { InnerStreams, OuterStream } from "./stream/inner-streams.ts";
 
 type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { StreamRegistry } from "./stream-registry.ts";
+import type { StreamRegistry } from "./stream/stream-registry.ts";
 
 /** What routes can learn of the server they run in, and do to it. */
 export interface ServerHandle {

@@ -6,8 +6,8 @@ import { createListener } from "./listener.ts";
 import type { ServerHandle } from "./server-handle.ts";
 import { createShutdown } from "./shutdown.ts";
 import { openStream } from "./sse.ts";
-import { createStreamRegistry } from "./stream-registry.ts";
-import type { StreamSink } from "./stream-source.ts";
+import { createStreamRegistry } from "./stream/stream-registry.ts";
+import type { StreamSink } from "./stream/stream-source.ts";
 
 /** A listener with a stream at /stream, and a handler at /wait that ends when the test says so. */
 function serve(drainMs: number, closeEngine: () => Promise<void> = async () => {}) {

@@ -1,6 +1,6 @@
 import type { Log } from "../base/log.ts";
 import type { Listener } from "./listener.ts";
-import type { StreamRegistry } from "./stream-registry.ts";
+import type { StreamRegistry } from "./stream/stream-registry.ts";
 
 export interface ShutdownDeps {
   /** Aborted at once, so that new requests are refused. */

@@ -4,11 +4,11 @@ import { silentLog } from "../base/log.ts";
 import { svcError } from "../protocol/errors.ts";
 import { LIMITS } from "../protocol/limits.ts";
 import { encodeFrame, encodeFrameText } from "../protocol/sse-frames.ts";
-import { errorResponse } from "./error-response.ts";
+import { errorResponse } from "./reply/error-response.ts";
 import type { ServerHandle } from "./server-handle.ts";
 import { openStream } from "./sse.ts";
-import { createStreamRegistry, type StreamTimes } from "./stream-registry.ts";
-import type { StreamSink, StreamSource } from "./stream-source.ts";
+import { createStreamRegistry, type StreamTimes } from "./stream/stream-registry.ts";
+import type { StreamSink, StreamSource } from "./stream/stream-source.ts";
 
 const stops: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -1,8 +1,8 @@
-import { EventConnection } from "./event-connection.ts";
-import type { OuterStream } from "./inner-streams.ts";
 import type { BaseContext } from "./route.ts";
-import type { StreamSource } from "./stream-source.ts";
-import { Subscription } from "./subscription.ts";
+import { EventConnection } from "./stream/event-connection.ts";
+import type { OuterStream } from "./stream/inner-streams.ts";
+import type { StreamSource } from "./stream/stream-source.ts";
+import { Subscription } from "./stream/subscription.ts";
 
 /** Bytes that one write to the socket joins, about. */
 const WRITE_BYTES = 64 << 10;

@@ -7,11 +7,11 @@
  */
 import { silentLog } from "../../src/base/log.ts";
 import type { LiveBody } from "../../src/domain/live/live-request.ts";
-import { errorResponse } from "../../src/http/error-response.ts";
-import { liveSource } from "../../src/http/live-stream.ts";
+import { errorResponse } from "../../src/http/reply/error-response.ts";
 import type { ServerHandle } from "../../src/http/server-handle.ts";
 import { openStream } from "../../src/http/sse.ts";
-import { createStreamRegistry } from "../../src/http/stream-registry.ts";
+import { liveSource } from "../../src/http/stream/live-stream.ts";
+import { createStreamRegistry } from "../../src/http/stream/stream-registry.ts";
 import { type LiveSpace, openLiveSpace } from "../support/worlds/live-space.ts";
 import { linesOf } from "./child-lines.ts";
 

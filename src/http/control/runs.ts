@@ -1,5 +1,5 @@
 import { ReplayReply, RunWithTrace } from "../../protocol/trigger.ts";
-import { jsonText } from "../reply.ts";
+import { jsonText } from "../reply/reply.ts";
 import { type Route, route } from "../route.ts";
 import { controlOf } from "./control-of.ts";
 

@@ -1,6 +1,6 @@
 import { recordCharsFor } from "../../engine/runtime/local-api.ts";
 import { AggregateReply, CollectionAggregateBody, ObjectAggregateBody } from "../../protocol/aggregate.ts";
-import { queryReply, refuseTarget } from "../query-reply.ts";
+import { queryReply, refuseTarget } from "../reply/query-reply.ts";
 import { type Route, route } from "../route.ts";
 
 const AGGREGATE_ERRORS = [

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { CollectionQueryBody, QueryReply } from "../../protocol/record.ts";
 import { named, strict } from "../../protocol/schema.ts";
-import { queryReply, refuseTarget } from "../query-reply.ts";
+import { queryReply, refuseTarget } from "../reply/query-reply.ts";
 import { type Route, route } from "../route.ts";
 
 const AppBag = Type.Record(Type.String(), Type.Union([Type.String(), Type.Number(), Type.Boolean()]));

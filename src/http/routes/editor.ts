@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { WriteReply } from "../../protocol/record.ts";
 import { named, strict } from "../../protocol/schema.ts";
-import { writeReply } from "../rejections.ts";
+import { writeReply } from "../reply/rejections.ts";
 import { type Route, route } from "../route.ts";
 
 const EDITOR = "/v1/spaces/:spaceId/objects/:objectId/editor";

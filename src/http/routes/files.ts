@@ -12,12 +12,12 @@ import { LIMITS } from "../../protocol/limits.ts";
 import { CollectionQueryBody, CollectionWindowBody, QueryReply } from "../../protocol/record.ts";
 import { strict } from "../../protocol/schema.ts";
 import { encodeFrame, LaggedFrame } from "../../protocol/sse-frames.ts";
-import { fileResponse } from "../file-response.ts";
-import { liveSource } from "../live-stream.ts";
-import { queryReply, refuseTarget } from "../query-reply.ts";
+import { fileResponse } from "../reply/file-response.ts";
+import { queryReply, refuseTarget } from "../reply/query-reply.ts";
 import { type Route, route } from "../route.ts";
-import { ofSpace } from "../space-stream.ts";
 import { openStream } from "../sse.ts";
+import { liveSource } from "../stream/live-stream.ts";
+import { ofSpace } from "../stream/space-stream.ts";
 import { WINDOW_FRAMES } from "./windows.ts";
 
 const OF_OBJECT = "/v1/spaces/:spaceId/objects/:objectId/files";

@@ -7,7 +7,7 @@ import {
   HistoryView,
   HistoryViewQuery,
 } from "../../protocol/history.ts";
-import { jsonText } from "../reply.ts";
+import { jsonText } from "../reply/reply.ts";
 import { type Route, route } from "../route.ts";
 
 const VERSION = "A change id, or a version text as `_ver` holds it";

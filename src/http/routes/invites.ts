@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Invite, InviteCreateBody, JoinBody, MintedToken } from "../../protocol/member.ts";
 import { strict } from "../../protocol/schema.ts";
 import { SpaceInfo } from "../../protocol/space.ts";
-import { reply } from "../reply.ts";
+import { reply } from "../reply/reply.ts";
 import { type Route, route } from "../route.ts";
 
 /** Tokens that let others into a space, and joining by such a token. */

@@ -4,8 +4,8 @@ import { JoinRequest, Member, MemberFrame } from "../../protocol/member.ts";
 import { strict } from "../../protocol/schema.ts";
 import { encodeFrame, LaggedFrame } from "../../protocol/sse-frames.ts";
 import { type Route, route } from "../route.ts";
-import { ofSpace } from "../space-stream.ts";
 import { openStream } from "../sse.ts";
+import { ofSpace } from "../stream/space-stream.ts";
 
 /** The members of a space, as its ACL log names them. */
 export const memberRoutes: Route[] = [

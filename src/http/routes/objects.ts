@@ -9,8 +9,8 @@ import {
   SetPropertiesBody,
   WriteReply,
 } from "../../protocol/record.ts";
-import { queryReply, refuseTarget } from "../query-reply.ts";
-import { writeReply } from "../rejections.ts";
+import { queryReply, refuseTarget } from "../reply/query-reply.ts";
+import { writeReply } from "../reply/rejections.ts";
 import { type Route, route } from "../route.ts";
 
 /** Objects of a space and their property values. */

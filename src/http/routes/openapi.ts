@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { type JsonText, jsonText } from "../reply.ts";
+import { type JsonText, jsonText } from "../reply/reply.ts";
 import { openRoute, type Route } from "../route.ts";
 
 /** The route that describes all routes, including itself. The mobile build omits it and answers 404. */
@@ -16,7 +16,7 @@ export function openApiRoute(others: readonly Route[], path = "/v1/openapi.json"
     responses: { 200: { description: "The document", schema: Type.Object({ openapi: Type.Literal("3.1.0") }) } },
     handler: async (): Promise<JsonText> => {
       // What writes it is loaded with the first request for it: a start does without.
-      const { buildOpenApi } = await import("../openapi-document.ts");
+      const { buildOpenApi } = await import("../openapi/openapi-document.ts");
       text ??= JSON.stringify(buildOpenApi([...others, route]));
       return jsonText(text);
     },

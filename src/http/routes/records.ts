@@ -8,8 +8,8 @@ import {
   UpsertReply,
   WriteReply,
 } from "../../protocol/record.ts";
-import { queryReply } from "../query-reply.ts";
-import { inWords, writeReply } from "../rejections.ts";
+import { queryReply } from "../reply/query-reply.ts";
+import { inWords, writeReply } from "../reply/rejections.ts";
 import { type Route, route } from "../route.ts";
 
 const WRITE_ERRORS = [

@@ -10,7 +10,7 @@ import {
   SpacePatchBody,
   SpaceSettingsBody,
 } from "../../protocol/space.ts";
-import { queryReply, refuseTarget } from "../query-reply.ts";
+import { queryReply, refuseTarget } from "../reply/query-reply.ts";
 import { type Route, route } from "../route.ts";
 
 const EXAMPLE_SPACE = {

@@ -9,10 +9,10 @@ import {
   StreamsReady,
   type SubscriptionRequest,
 } from "../../protocol/stream.ts";
-import { EventConnection } from "../event-connection.ts";
-import type { InnerStreams } from "../inner-streams.ts";
 import { Multiplex } from "../multiplex.ts";
 import { type Route, route } from "../route.ts";
+import { EventConnection } from "../stream/event-connection.ts";
+import type { InnerStreams } from "../stream/inner-streams.ts";
 
 /**
  * A drop is answered once what was handed over before is written, if the reader reads. For a reader that does not, it is

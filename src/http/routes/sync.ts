@@ -2,10 +2,10 @@ import { svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { LaggedFrame } from "../../protocol/sse-frames.ts";
 import { ObjectSyncStatus, SpaceSyncStatus } from "../../protocol/sync.ts";
-import { createNewestFrames } from "../newest-frames.ts";
 import { type Route, route } from "../route.ts";
-import { ofSpace } from "../space-stream.ts";
 import { openStream } from "../sse.ts";
+import { createNewestFrames } from "../stream/newest-frames.ts";
+import { ofSpace } from "../stream/space-stream.ts";
 
 const EXAMPLE_STATUS: SpaceSyncStatus = {
   spaceId: "bafyreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy",

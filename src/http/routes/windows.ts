@@ -1,11 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import { AnyRecord, CollectionWindowBody, ObjectWindowBody, QueryReply } from "../../protocol/record.ts";
 import { named, oneOf, strict } from "../../protocol/schema.ts";
-import { liveSource } from "../live-stream.ts";
-import { refuseTarget } from "../query-reply.ts";
+import { refuseTarget } from "../reply/query-reply.ts";
 import { type ResponseSpec, type Route, route } from "../route.ts";
-import { ofSpace } from "../space-stream.ts";
 import { openStream } from "../sse.ts";
+import { liveSource } from "../stream/live-stream.ts";
+import { ofSpace } from "../stream/space-stream.ts";
 import { spacesCollection } from "./spaces.ts";
 
 const Op = named(

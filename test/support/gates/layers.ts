@@ -69,7 +69,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
     ...["bundle", "device", "editor", "chat", "file", "identity", "live", "member", "push", "search", "trigger"],
   ],
   engine: ["", "config", "runtime", "boot", "account"],
-  http: ["", "control", "routes"],
+  http: ["stream", "schema", "reply", "page", "", "openapi", "control", "routes"],
   query: ["value", "filter", "rows", "expression", "plan", "run", "aggregate", "readers"],
   space: ["port", "replica", ""],
   store: ["", "search"],

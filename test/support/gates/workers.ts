@@ -8,13 +8,13 @@ import { join } from "node:path";
 /** Files that make no service, and with what ends that which they begin. */
 const ENDED_WITH: Readonly<Record<string, string>> = {
   "src/engine/runtime/run-processes.ts": "the run that it shows",
-  "src/http/event-connection.ts": "its reader",
+  "src/http/stream/event-connection.ts": "its reader",
   "src/http/multiplex.ts": "its reader",
-  "src/http/space-stream.ts": "its reader",
+  "src/http/stream/space-stream.ts": "its reader",
   "src/http/sse.ts": "its reader",
-  "src/http/stream-registry.ts": "the last stream",
-  "src/http/stream-source.ts": "its reader",
-  "src/http/subscription.ts": "its reader",
+  "src/http/stream/stream-registry.ts": "the last stream",
+  "src/http/stream/stream-source.ts": "its reader",
+  "src/http/stream/subscription.ts": "its reader",
   "src/http/routes/streams.ts": "its reader",
   "src/push-node/push-node.ts": "the program",
   "src/search/index-child.ts": "the process that it runs in",

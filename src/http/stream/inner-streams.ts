@@ -1,4 +1,4 @@
-import type { SubscriptionRequest } from "../protocol/stream.ts";
+import type { SubscriptionRequest } from "../../protocol/stream.ts";
 import type { StreamSource } from "./stream-source.ts";
 
 /** Takes the frames of a stream that was requested inside another one. */

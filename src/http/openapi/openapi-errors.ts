@@ -1,7 +1,7 @@
-import { ERROR_RULES, type ErrorCode } from "../protocol/errors.ts";
-import type { Json, JsonObject } from "../protocol/json.ts";
-import { declaredErrors } from "./declared-errors.ts";
-import type { Route } from "./route.ts";
+import { ERROR_RULES, type ErrorCode } from "../../protocol/errors.ts";
+import type { Json, JsonObject } from "../../protocol/json.ts";
+import { declaredErrors } from "../declared-errors.ts";
+import type { Route } from "../route.ts";
 
 const TEXT: JsonObject = { type: "string" };
 const TEXTS: JsonObject = { type: "array", items: TEXT };

@@ -1,6 +1,6 @@
 import type { TSchema } from "@sinclair/typebox";
-import type { JsonObject } from "../protocol/json.ts";
-import { isLiteralUnion } from "./schema-describe.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { isLiteralUnion } from "../schema/schema-describe.ts";
 
 /** Keywords that our checker needs and a reader of the document does not. */
 const PRIVATE_KEYWORDS = new Set(["fault", "errorMessage", "describedAs", "$id"]);

@@ -1,4 +1,4 @@
-import { type Refusal, refusalText } from "../protocol/refusals.ts";
+import { type Refusal, refusalText } from "../../protocol/refusals.ts";
 
 /** What the rules dropped of a write, in words. */
 export const inWords = <Dropped extends { readonly refusal: Refusal }>(rejections: readonly Dropped[]) =>

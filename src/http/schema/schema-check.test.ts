@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { type TSchema, Type } from "@sinclair/typebox";
-import { strict } from "../protocol/schema.ts";
+import { strict } from "../../protocol/schema.ts";
 import { createBodyCheck } from "./schema-check.ts";
 
 const CASES: [what: string, schema: TSchema, value: unknown, reason: string][] = [

@@ -1,5 +1,5 @@
-import type { SpaceId } from "../base/ids.ts";
-import type { Engine } from "../engine/boot/engine.ts";
+import type { SpaceId } from "../../base/ids.ts";
+import type { Engine } from "../../engine/boot/engine.ts";
 import type { StreamSource } from "./stream-source.ts";
 
 /**

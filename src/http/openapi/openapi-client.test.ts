@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { clientTypes, compilerFaults } from "../../test/support/server/client-types.ts";
-import OPERATION_IDS from "../../test/vectors/operation-ids.json";
-import type { JsonObject } from "../protocol/json.ts";
+import { clientTypes, compilerFaults } from "../../../test/support/server/client-types.ts";
+import OPERATION_IDS from "../../../test/vectors/operation-ids.json";
+import type { JsonObject } from "../../protocol/json.ts";
+import { openApiRoute } from "../routes/openapi.ts";
+import { ROUTES } from "../routes/route-table.ts";
 import { buildOpenApi } from "./openapi-document.ts";
-import { openApiRoute } from "./routes/openapi.ts";
-import { ROUTES } from "./routes/route-table.ts";
 
 const document = buildOpenApi([...ROUTES, openApiRoute(ROUTES)]);
 const folder = mkdtempSync(join(tmpdir(), "svc-openapi-"));

@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { ValueErrorType as Kind } from "@sinclair/typebox/errors";
-import { type SvcError, svcError } from "../protocol/errors.ts";
+import { type SvcError, svcError } from "../../protocol/errors.ts";
 import { refusalReason } from "./schema-check.ts";
 import { describeSchema } from "./schema-describe.ts";
 import "./schema-formats.ts";

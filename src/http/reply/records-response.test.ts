@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { countTurns } from "../../test/support/loop-turns.ts";
-import { createRng } from "../../test/support/rng.ts";
-import { PIECE_CHARS, packRecords } from "../protocol/packed-records.ts";
+import { countTurns } from "../../../test/support/loop-turns.ts";
+import { createRng } from "../../../test/support/rng.ts";
+import { PIECE_CHARS, packRecords } from "../../protocol/packed-records.ts";
 import { recordsResponse, textOfRecords } from "./records-response.ts";
 import { JsonRecords } from "./reply.ts";
 

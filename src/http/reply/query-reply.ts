@@ -1,6 +1,6 @@
-import { svcError } from "../protocol/errors.ts";
-import type { PackedRecords } from "../protocol/packed-records.ts";
-import type { CollectionQueryBody } from "../protocol/record.ts";
+import { svcError } from "../../protocol/errors.ts";
+import type { PackedRecords } from "../../protocol/packed-records.ts";
+import type { CollectionQueryBody } from "../../protocol/record.ts";
 import { JsonRecords } from "./reply.ts";
 
 interface QueryResult {

@@ -1,4 +1,4 @@
-import type { CloseReason } from "../protocol/sse-frames.ts";
+import type { CloseReason } from "../../protocol/sse-frames.ts";
 
 /** The interface through which a source sends. All of it is safe to call after the stream has ended. */
 export interface StreamSink {

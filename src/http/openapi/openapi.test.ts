@@ -3,12 +3,12 @@ import SwaggerParser from "@apidevtools/swagger-parser";
 import { Type } from "@sinclair/typebox";
 import Ajv2020 from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
-import type { JsonObject } from "../protocol/json.ts";
-import { oneOf, strict } from "../protocol/schema.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { oneOf, strict } from "../../protocol/schema.ts";
+import { type Route, route } from "../route.ts";
+import { openApiRoute } from "../routes/openapi.ts";
+import { ROUTES } from "../routes/route-table.ts";
 import { buildOpenApi } from "./openapi-document.ts";
-import { type Route, route } from "./route.ts";
-import { openApiRoute } from "./routes/openapi.ts";
-import { ROUTES } from "./routes/route-table.ts";
 
 const Thing = Type.Object(
   { kind: oneOf(["a", "b"]), bag: Type.Record(Type.String(), Type.Number()) },

@@ -55,5 +55,5 @@ function contentType(name: string): string {
   if (name.endsWith(".js")) return "text/javascript; charset=utf-8";
   if (name.endsWith(".css")) return "text/css; charset=utf-8";
   if (name.endsWith(".svg")) return "image/svg+xml";
-  throw new Error(`ui: no content type is known for ${name}; add it to src/http/ui-build.ts`);
+  throw new Error(`ui: no content type is known for ${name}; add it to src/http/page/ui-build.ts`);
 }

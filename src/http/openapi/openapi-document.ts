@@ -1,12 +1,12 @@
 import { toOpenAPIPath } from "@elysiajs/swagger/utils";
 import { type TObject, type TSchema, Type } from "@sinclair/typebox";
-import { PRODUCT_VERSION } from "../base/version.ts";
-import type { JsonObject } from "../protocol/json.ts";
-import { named, strict } from "../protocol/schema.ts";
-import { ClosedFrame } from "../protocol/sse-frames.ts";
+import { PRODUCT_VERSION } from "../../base/version.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { named, strict } from "../../protocol/schema.ts";
+import { ClosedFrame } from "../../protocol/sse-frames.ts";
+import type { ResponseSpec, Route } from "../route.ts";
 import { anyErrorBody, createErrorWriter, type ErrorWriter } from "./openapi-errors.ts";
 import { createSchemaWriter, type SchemaWriter } from "./openapi-schema.ts";
-import type { ResponseSpec, Route } from "./route.ts";
 
 const INTRODUCTION = [
   "The local workspace service: spaces, objects, typed records, documents, chat, history, members and events of one account, over JSON and event streams.",

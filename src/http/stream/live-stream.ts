@@ -1,4 +1,4 @@
-import type { CloseReason } from "../protocol/sse-frames.ts";
+import type { CloseReason } from "../../protocol/sse-frames.ts";
 import type { StreamSource } from "./stream-source.ts";
 
 /** The initial records of a window, each as stored JSON text. */

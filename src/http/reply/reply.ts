@@ -1,4 +1,4 @@
-import type { PackedRecords } from "../protocol/packed-records.ts";
+import type { PackedRecords } from "../../protocol/packed-records.ts";
 
 /** A value sent with a status other than the route's first success status. */
 export class Reply<T = unknown> {

@@ -1,5 +1,5 @@
-import type { Log } from "../base/log.ts";
-import { svcError } from "../protocol/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { parseRange } from "./byte-range.ts";
 import { errorResponse } from "./error-response.ts";
 import { fileHeaders, namesTag } from "./file-headers.ts";

@@ -1,7 +1,7 @@
-import { svcError } from "../protocol/errors.ts";
-import { LIMITS } from "../protocol/limits.ts";
-import type { CloseReason } from "../protocol/sse-frames.ts";
-import type { SubscriptionRequest } from "../protocol/stream.ts";
+import { svcError } from "../../protocol/errors.ts";
+import { LIMITS } from "../../protocol/limits.ts";
+import type { CloseReason } from "../../protocol/sse-frames.ts";
+import type { SubscriptionRequest } from "../../protocol/stream.ts";
 
 /** An open stream, as its registry sees it. */
 export interface OpenStream {

@@ -1,4 +1,4 @@
-import { encodeFrame } from "../protocol/sse-frames.ts";
+import { encodeFrame } from "../../protocol/sse-frames.ts";
 import type { StreamSink } from "./stream-source.ts";
 
 /** States for a reader; only the newest state of each thing matters. */

@@ -4,5 +4,5 @@ import type { UiFile } from "./ui-build.ts";
 
 export async function readUiFiles(): Promise<UiFile[]> {
   const { buildUi } = await import("./ui-build.ts");
-  return await buildUi(join(import.meta.dir, "../../ui"));
+  return await buildUi(join(import.meta.dir, "../../../ui"));
 }

@@ -1,14 +1,14 @@
 import { afterEach, expect, test } from "bun:test";
-import { openSocket } from "../../test/support/server/raw-http.ts";
-import { openStream as openClient, type SseStream } from "../../test/support/server/sse-stream.ts";
-import { type LiveSpace, openLiveSpace } from "../../test/support/worlds/live-space.ts";
-import { silentLog } from "../base/log.ts";
-import type { LiveBody } from "../domain/live/live-request.ts";
-import type { JsonObject } from "../protocol/json.ts";
-import { errorResponse } from "./error-response.ts";
+import { openSocket } from "../../../test/support/server/raw-http.ts";
+import { openStream as openClient, type SseStream } from "../../../test/support/server/sse-stream.ts";
+import { type LiveSpace, openLiveSpace } from "../../../test/support/worlds/live-space.ts";
+import { silentLog } from "../../base/log.ts";
+import type { LiveBody } from "../../domain/live/live-request.ts";
+import type { JsonObject } from "../../protocol/json.ts";
+import { errorResponse } from "../reply/error-response.ts";
+import type { ServerHandle } from "../server-handle.ts";
+import { openStream } from "../sse.ts";
 import { liveSource } from "./live-stream.ts";
-import type { ServerHandle } from "./server-handle.ts";
-import { openStream } from "./sse.ts";
 import { createStreamRegistry } from "./stream-registry.ts";
 
 const stops: (() => unknown)[] = [];

@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { ValueErrorType as Kind, type ValueError } from "@sinclair/typebox/errors";
-import { type SvcError, svcError } from "../protocol/errors.ts";
+import { type SvcError, svcError } from "../../protocol/errors.ts";
 import { describeSchema, isLiteralUnion } from "./schema-describe.ts";
 import "./schema-formats.ts";
 

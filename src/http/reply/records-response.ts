@@ -1,4 +1,4 @@
-import { PIECE_CHARS, pieceFrom } from "../protocol/packed-records.ts";
+import { PIECE_CHARS, pieceFrom } from "../../protocol/packed-records.ts";
 import { JSON_CONTENT_TYPE, type JsonRecords, jsonResponse } from "./reply.ts";
 
 const HEAD = '{"records":[';

@@ -1,4 +1,4 @@
-import { type CloseReason, encodeFrame, READY_FRAME } from "../protocol/sse-frames.ts";
+import { type CloseReason, encodeFrame, READY_FRAME } from "../../protocol/sse-frames.ts";
 import { createMailbox, type Mailbox } from "./mailbox.ts";
 import type { StreamFeed, StreamSink, StreamSource } from "./stream-source.ts";
 

@@ -1,6 +1,6 @@
-import type { Log } from "../base/log.ts";
-import { SvcError, svcError } from "../protocol/errors.ts";
-import { storageFault } from "../protocol/storage-fault.ts";
+import type { Log } from "../../base/log.ts";
+import { SvcError, svcError } from "../../protocol/errors.ts";
+import { storageFault } from "../../protocol/storage-fault.ts";
 import { jsonResponse } from "./reply.ts";
 
 /**

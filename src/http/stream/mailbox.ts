@@ -1,4 +1,4 @@
-import { LIMITS } from "../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 
 /**
  * Marks in the queue where frames were dropped; the notice is rendered when it is taken, with the count at that moment.

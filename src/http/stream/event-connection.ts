@@ -1,4 +1,4 @@
-import { type CloseReason, KEEPALIVE_FRAME } from "../protocol/sse-frames.ts";
+import { type CloseReason, KEEPALIVE_FRAME } from "../../protocol/sse-frames.ts";
 import type { OpenStream, StreamRegistry } from "./stream-registry.ts";
 
 /** What a connection carries to its reader. */

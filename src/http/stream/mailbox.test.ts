@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { LIMITS } from "../protocol/limits.ts";
+import { LIMITS } from "../../protocol/limits.ts";
 import { createMailbox } from "./mailbox.ts";
 
 const frame = (text: string) => new TextEncoder().encode(text);
