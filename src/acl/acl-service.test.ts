@@ -77,7 +77,7 @@ describe("membership", () => {
       expect(notified).toEqual([[added.id]]);
     }));
 
-  test("[ACL-8] who is let in by what an owner's device gives a place is told, and nobody is whose record found none", () =>
+  test("[ACL-8] who is let in by what an owner's device gives a position is told, and nobody is whose record found none", () =>
     withDevices(async (devices) => {
       const { owner, account: admin, member } = await openPair(devices, "admin");
       const notified: string[] = [];

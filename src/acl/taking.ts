@@ -34,7 +34,7 @@ const ATTEMPTS = 3;
  * judged beforehand in slices, and a long extension of the log is judged and stored beforehand.
  */
 export function createTaking({ acl, keys, changeAcl, write, merge, consequencesOf }: TakingDeps) {
-  /** One at a time, because there is one place for records ahead of the log. */
+  /** One at a time, because there is room for one list of records ahead of the log. */
   const inTurn = createSemaphore(1);
 
   const takeAll = (offers: readonly AclOffer[]): Promise<AclMerge[]> =>

@@ -158,18 +158,18 @@ export function fillKeys(list: readonly (string | undefined)[], random: Random):
   return filled as string[];
 }
 
-/** Fills [start, end) of a list, whose other places may be empty too. Neighbours get new keys where necessary. */
+/** Fills [start, end) of a list, whose other positions may be empty too. Neighbours get new keys where necessary. */
 function giveWay(list: (string | undefined)[], start: number, end: number, random: Random): void {
-  const places = [...list.keys()].filter((place) => list[place] !== undefined);
-  const index = places.filter((place) => place < start).length;
+  const taken = [...list.keys()].filter((at) => list[at] !== undefined);
+  const index = taken.filter((at) => at < start).length;
   const plan = planKeys(
-    places.map((place) => list[place]!),
+    taken.map((at) => list[at]!),
     index,
     end - start,
     random,
   );
   for (const [offset, key] of plan.keys.entries()) list[start + offset] = key;
-  for (const [moved, key] of plan.moved) list[places[moved]!] = key;
+  for (const [moved, key] of plan.moved) list[taken[moved]!] = key;
 }
 
 function makeKey(before: string | undefined, after: string | undefined, random: Random): string | undefined {

@@ -43,7 +43,7 @@ export function createCommits(deps: CommitsDeps) {
 
   /** Undoes, with the savepoint that was just set, what subscribers would be notified of. */
   function began(scope: WriteScope): void {
-    const forgetTouched = batch.place();
+    const forgetTouched = batch.savepoint();
     scope.onRollback(() => {
       forgetTouched();
       store.forgetNumbers();

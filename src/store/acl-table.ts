@@ -2,9 +2,9 @@ import type { Database } from "bun:sqlite";
 
 /**
  * The ACL log by position, and beside it what is not in the log. pending_records: what waits for the owner to give it a position;
- * lost: 1 for a record of a branch that lost, which waits no more but which other records may follow. unplaced_records: records
+ * lost: 1 for a record of a branch that lost, which waits no more but which other records may follow. lost_positions: records
  * that were in the log until their branch lost. kept_keys: read keys, sealed to the account, of epochs that are no longer in the
- * log. acl_ahead: at most one row; records from this position on are stored, but are not part of the log yet. displaced_changes:
+ * log. acl_ahead: at most one row; records from this position on are stored, but are not part of the log yet. lost_position_changes:
  * changes that counted until the record they name lost its position, and that would count again if the record got a new one.
  */
 export const ACL_SCHEMA = `
@@ -12,10 +12,10 @@ export const ACL_SCHEMA = `
   CREATE TABLE acl_ahead(pos INTEGER PRIMARY KEY);
   CREATE TABLE pending_records(
     id BLOB PRIMARY KEY, lost INTEGER NOT NULL DEFAULT 0, received_ms INTEGER NOT NULL, bytes BLOB NOT NULL) WITHOUT ROWID;
-  CREATE TABLE unplaced_records(id BLOB PRIMARY KEY) WITHOUT ROWID;
-  CREATE TABLE displaced_changes(change INTEGER PRIMARY KEY, writer INTEGER NOT NULL, record BLOB NOT NULL);
-  CREATE INDEX displaced_by_record ON displaced_changes(record);
-  CREATE INDEX displaced_by_writer ON displaced_changes(writer);
+  CREATE TABLE lost_positions(id BLOB PRIMARY KEY) WITHOUT ROWID;
+  CREATE TABLE lost_position_changes(change INTEGER PRIMARY KEY, writer INTEGER NOT NULL, record BLOB NOT NULL);
+  CREATE INDEX lost_position_changes_by_record ON lost_position_changes(record);
+  CREATE INDEX lost_position_changes_by_writer ON lost_position_changes(writer);
   CREATE TABLE kept_keys(id BLOB PRIMARY KEY, box BLOB NOT NULL) WITHOUT ROWID;
 `;
 
@@ -39,7 +39,7 @@ const PENDING_COLUMNS = "id, lost, received_ms, bytes";
 export const IS_IN_LOG = "pos < coalesce((SELECT min(pos) FROM acl_ahead), 1 << 52)";
 
 /** Numbers of writers whose changes wait for the record that they name to get a position in the log. */
-export const DISPLACED_WRITERS = `SELECT d.writer FROM displaced_changes d
+export const WRITERS_AWAITING_POSITION = `SELECT d.writer FROM lost_position_changes d
   JOIN pending_records p ON p.id = d.record AND p.lost = 0`;
 
 const toPending = (row: RawPending): PendingRow => ({
@@ -69,8 +69,8 @@ export function createAclTable(db: Database) {
     dropAclRecordsFrom: (pos: number) => void cut.run(pos),
     aclAhead: createAheadTable(db),
     pendingRecords: createPendingTable(db),
-    unplacedRecords: createUnplacedTable(db),
-    displacedChanges: createDisplacedTable(db),
+    lostPositions: createLostPositionTable(db),
+    lostPositionChanges: createLostPositionChangeTable(db),
     keptKeys: createKeptKeyTable(db),
   };
 }
@@ -127,11 +127,11 @@ function createPendingTable(db: Database) {
   };
 }
 
-function createUnplacedTable(db: Database) {
-  const has = db.query<{ one: number }, [Uint8Array]>("SELECT 1 AS one FROM unplaced_records WHERE id = ?");
-  const ids = db.query<{ id: Uint8Array }, []>("SELECT id FROM unplaced_records");
-  const put = db.query<null, [Uint8Array]>("INSERT OR IGNORE INTO unplaced_records(id) VALUES(?)");
-  const drop = db.query<null, [Uint8Array]>("DELETE FROM unplaced_records WHERE id = ?");
+function createLostPositionTable(db: Database) {
+  const has = db.query<{ one: number }, [Uint8Array]>("SELECT 1 AS one FROM lost_positions WHERE id = ?");
+  const ids = db.query<{ id: Uint8Array }, []>("SELECT id FROM lost_positions");
+  const put = db.query<null, [Uint8Array]>("INSERT OR IGNORE INTO lost_positions(id) VALUES(?)");
+  const drop = db.query<null, [Uint8Array]>("DELETE FROM lost_positions WHERE id = ?");
   return {
     has: (id: Uint8Array): boolean => has.get(id) !== null,
     ids: (): Uint8Array[] => ids.all().map((row) => row.id),
@@ -140,14 +140,14 @@ function createUnplacedTable(db: Database) {
   };
 }
 
-function createDisplacedTable(db: Database) {
+function createLostPositionChangeTable(db: Database) {
   const authors = db.query<{ author: Uint8Array }, [Uint8Array]>(
-    "SELECT DISTINCT w.author FROM displaced_changes d JOIN writers w ON w.no = d.writer WHERE d.record = ?",
+    "SELECT DISTINCT w.author FROM lost_position_changes d JOIN writers w ON w.no = d.writer WHERE d.record = ?",
   );
   const put = db.query<null, [number, number, Uint8Array]>(
-    "INSERT OR REPLACE INTO displaced_changes(change, writer, record) VALUES(?, ?, ?)",
+    "INSERT OR REPLACE INTO lost_position_changes(change, writer, record) VALUES(?, ?, ?)",
   );
-  const drop = db.query<null, [Uint8Array]>("DELETE FROM displaced_changes WHERE record = ?");
+  const drop = db.query<null, [Uint8Array]>("DELETE FROM lost_position_changes WHERE record = ?");
   return {
     /** Returns the authors of the changes that name this record. */
     authorsUnder: (record: Uint8Array): Uint8Array[] => authors.all(record).map(({ author }) => author),

@@ -190,7 +190,7 @@ export function createChangeTable(db: Database) {
     /** The local number of a change. */
     noOf: (id: Uint8Array): number | undefined => noOf.get(id)?.no,
     byNo: (no: number) => orUndefined(byNo.get(no)),
-    /** A page of the counted changes that touch a row and whose bodies are folded, by number, in the order of the fold, after a place in it. */
+    /** A page of the counted changes that touch a row and whose bodies are folded, by number, in the order of the fold, after a position in it. */
     ofRowAfter: (row: number, lamport: number, id: Uint8Array, limit: number) => ofRow.all(row, lamport, id, limit),
     ofObject: (objectNo: number) => ofObject.all(objectNo).map(fromRow),
     /** Returns the newest change of an object whose body is folded. */
@@ -211,7 +211,7 @@ export function createChangeTable(db: Database) {
     countOfWriter: (writer: number): number => countOfWriter.get(writer)!.n,
     /** Changes at an ACL position or a later one, in the order of arrival. */
     fromAclPos: (aclPos: number, afterNo: number, limit: number) => fromAclPos.all(afterNo, aclPos, limit).map(fromRow),
-    /** Returns the places of the changes that count, at an ACL position or a later one, in the order of arrival. */
+    /** Returns the positions of the changes that count, at an ACL position or a later one, in the order of arrival. */
     countedFromAclPos: (aclPos: number) => countedFromAclPos.iterate(aclPos),
     /** Sets the columns of a change to what its bytes say, where they were stored differently. */
     setPosition(

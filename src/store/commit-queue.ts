@@ -156,8 +156,8 @@ export function createCommitQueue(
     canRepeat = true;
   };
 
-  const undoTo = (place: number): void => {
-    for (const undo of undos.splice(place).reverse()) undo();
+  const undoTo = (kept: number): void => {
+    for (const undo of undos.splice(kept).reverse()) undo();
   };
 
   const createScope = (): WriteScope => ({
@@ -165,13 +165,13 @@ export function createCommitQueue(
     attempt(part) {
       const before = undos.length;
       hooks.began?.(this);
-      const place = transaction.partBegins(isFirst());
+      const savepoint = transaction.partBegins(isFirst());
       try {
         const result = part();
-        place.leave();
+        savepoint.leave();
         return result;
       } catch (error) {
-        place.comeBack();
+        savepoint.comeBack();
         undoTo(before);
         throw error;
       }
@@ -201,7 +201,7 @@ export function createCommitQueue(
       return false;
     }
     canRepeat &&= entry.growth === "anew";
-    const place = isBehind && canRepeat && carefulBatches === 0 ? undefined : transaction.writeBegins(!isBehind);
+    const savepoint = isBehind && canRepeat && carefulBatches === 0 ? undefined : transaction.writeBegins(!isBehind);
     const before = undos.length;
     if (isBehind && entry.growth === "anew") db.runsLeft = smallRuns;
     try {
@@ -209,19 +209,19 @@ export function createCommitQueue(
       hooks.began?.(scope);
       const result = entry.run(scope);
       if (db.runsLeft < 0) throw new OutgrownError(); // whoever caught the first
-      place?.leave();
+      savepoint?.leave();
       settled.push(() => entry.resolve(result));
       return true;
     } catch (error) {
       const isOutgrown = db.runsLeft < 0;
       db.runsLeft = Number.POSITIVE_INFINITY;
       if (isOutgrown) entry.growth = "first";
-      if (!place) {
+      if (!savepoint) {
         if (!isOutgrown) carefulBatches = carefulFor;
         repeatBatch();
         return true;
       }
-      place.comeBack();
+      savepoint.comeBack();
       undoTo(before);
       if (isOutgrown) {
         leaveForNext();

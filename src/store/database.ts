@@ -110,11 +110,11 @@ const [WRITE_VERSION_AT, READ_VERSION_AT, WAL_VERSION] = [18, 19, 2];
  * WAL mode already: SQLite would sync four times to bring it there.
  */
 export function layDown(path: string, bytes: Uint8Array): void {
-  const place = `${path}.new`;
+  const temporary = `${path}.new`;
   const inWal = new Uint8Array(bytes).fill(WAL_VERSION, WRITE_VERSION_AT, READ_VERSION_AT + 1);
-  for (const left of [place, `${path}-wal`, `${path}-shm`, `${path}-journal`]) rmSync(left, { force: true });
-  writeFileSync(place, inWal, { flag: "wx", mode: 0o600, flush: true });
-  renameSync(place, path);
+  for (const left of [temporary, `${path}-wal`, `${path}-shm`, `${path}-journal`]) rmSync(left, { force: true });
+  writeFileSync(temporary, inWal, { flag: "wx", mode: 0o600, flush: true });
+  renameSync(temporary, path);
 }
 
 /**

@@ -12,7 +12,7 @@ export interface DirtyRow {
   readonly row: number;
   readonly objectNo: number;
   readonly datasetNo: number;
-  /** The first and the last place where something changed. */
+  /** The first and the last position at which something changed. */
   readonly from: Position;
   readonly to: Position;
   /** Whether it says what was stored. */
@@ -35,7 +35,7 @@ const COLUMNS = "row, objectNo, datasetNo, from_lamport, from_change, from_sum, 
 const IS_EARLIER = "(excluded.from_lamport, excluded.from_change) < (from_lamport, from_change)";
 const IS_LATER = "(excluded.to_lamport, excluded.to_change) > (to_lamport, to_change)";
 
-/** A checksum of a place with the row that it is of. */
+/** A checksum of a position with the row that it is of. */
 const sumOf = (
   { row, objectNo, datasetNo }: Pick<DirtyRow, "row" | "objectNo" | "datasetNo">,
   lamport: number,
@@ -95,7 +95,7 @@ export function createDirtyRowTable(db: OwnDatabase) {
         markAll.run(JSON.stringify(pairs), objectNo, datasetNo, lamport, change);
       }
     },
-    /** What changed before this place has been folded. */
+    /** What changed before this position has been folded. */
     moveOn: (dirty: DirtyRow, from: Position): void =>
       void moveOn.run(from.lamport, from.change, sumOf(dirty, from.lamport, from.change), dirty.row),
     /** Returns the dirty row whose position is the earliest. */

@@ -235,7 +235,7 @@ export function createHistoryTable(db: Database) {
 
     /** Numbers of the writers of an account (by its public key). */
     writersOf: (author: Uint8Array): number[] => writersOf.all(author).map((row) => row.no),
-    /** Returns the touches of a row after a place, by (lamport, change), whether they count or not. */
+    /** Returns the touches of a row after a position, by (lamport, change), whether they count or not. */
     touchesAfter: (row: number, from: { lamport: number; change: number }, limit: number) =>
       touchesAfter.all(row, from.lamport, from.change, limit),
     /** Returns the changes that count and touched a row after a position in the order, up to a lamport, in the order of the fold. */
@@ -245,7 +245,7 @@ export function createHistoryTable(db: Database) {
     isTouchedBefore: (row: number, lamport: number): boolean => touchedBy.get(row, lamport) !== null,
     /** Rows of a collection in the order of their ids, live or not. */
     rowsAfter: (collectionId: number, id: string, limit: number) => rowsOf.all(collectionId, id, limit),
-    /** Changes of an object that count and are folded, up to a place, newest first. */
+    /** Changes of an object that count and are folded, up to a position, newest first. */
     countedUpTo: (objectNo: number, position: Position, limit: number) =>
       countedBefore.all(objectNo, position.lamport, position.lamport, position.id, limit),
   };

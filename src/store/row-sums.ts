@@ -8,7 +8,7 @@ export interface SummedDoc {
   readonly doc_sum: number;
 }
 
-/** The place of a row in the order of its record's changes, with the checksum of that place. */
+/** The position of a row in the order of its record's changes, with the checksum of that position. */
 interface SummedHead {
   readonly state: number;
   readonly lamport: number;
@@ -17,7 +17,7 @@ interface SummedHead {
   readonly head_sum: number;
 }
 
-/** SQLite keeps no checksums, so each row has its own: of its text, and of the place from which the fold goes on. */
+/** SQLite keeps no checksums, so each row has its own: of its text, and of the position from which the fold goes on. */
 export const docSumOf = (doc: string | null): number => (doc === null ? 0 : checksumOf(doc));
 
 export const headSumOf = (state: number, lamport: number, change: Uint8Array, ops: number): number =>

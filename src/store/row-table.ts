@@ -40,7 +40,7 @@ interface LiveDoc {
   doc_sum: number;
 }
 
-type RowPlace = Pick<RowKey, "no" | "collectionId">;
+type RowNumbers = Pick<RowKey, "no" | "collectionId">;
 
 const COLUMNS = "no, doc, state, lamport, change, ops, has_local, doc_sum, head_sum";
 const REPAIR_PAGE = 200;
@@ -196,7 +196,7 @@ export function createRowTable(
   };
 
   const updateRow = (
-    { no, collectionId }: RowPlace,
+    { no, collectionId }: RowNumbers,
     doc: string | null,
     state: RowState,
     lamport: number,
@@ -232,11 +232,11 @@ export function createRowTable(
     /** The row was judged by a change that left it as it is. */
     moveOrder: ({ no, state, ops }: Pick<RowHead, "no" | "state" | "ops">, lamport: number, change: Uint8Array) =>
       void moveOrder.run(lamport, change, headSumOf(state, lamport, change, ops), no),
-    reset(row: RowPlace): void {
+    reset(row: RowNumbers): void {
       updateRow(row, null, ROW_ABSENT, 0, NO_CHANGE, 0);
       dropTouches.run(row.no);
     },
-    setDoc({ no, collectionId }: RowPlace, doc: string): void {
+    setDoc({ no, collectionId }: RowNumbers, doc: string): void {
       setDoc.run(doc, docSumOf(doc), no);
       log.note(no, collectionId);
     },

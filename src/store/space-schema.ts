@@ -148,12 +148,12 @@ const PROJECTION = `
   -- With rowids: a key of a table without them is found by reading whole rows, and a document can be a MiB.
   CREATE TABLE checkpoints(row INTEGER NOT NULL, lamport INTEGER NOT NULL, change BLOB NOT NULL, ops INTEGER NOT NULL, state INTEGER NOT NULL, doc OPTIONAL TEXT, sum INTEGER NOT NULL, PRIMARY KEY(row, lamport, change));
 
-  -- Rows to be folded anew, with the first and the last place in their history where something changed; see dirty-row-table.ts.
+  -- Rows to be folded anew, with the first and the last position in their history where something changed; see dirty-row-table.ts.
   CREATE TABLE dirty_rows(
     row INTEGER PRIMARY KEY, objectNo INTEGER NOT NULL, datasetNo INTEGER NOT NULL,
     from_lamport INTEGER NOT NULL, from_change BLOB NOT NULL, from_sum INTEGER NOT NULL,
     to_lamport INTEGER NOT NULL, to_change BLOB NOT NULL, to_sum INTEGER NOT NULL);
-  CREATE INDEX dirty_rows_by_place ON dirty_rows(from_lamport, from_change);
+  CREATE INDEX dirty_rows_by_position ON dirty_rows(from_lamport, from_change);
 
   -- Device-local fields of a row: base is the row without them.
   CREATE TABLE locals(row INTEGER PRIMARY KEY, base TEXT NOT NULL, fields TEXT NOT NULL, sum INTEGER NOT NULL);
@@ -202,8 +202,8 @@ export const KEPT_IN_SPACE: readonly KeptThrice[] = [
     "sync_early",
     "unblocked",
     "pending_records",
-    "unplaced_records",
-    "displaced_changes",
+    "lost_positions",
+    "lost_position_changes",
     "kept_keys",
     "inbox_outgoing",
     "inbox_taken",
@@ -225,7 +225,7 @@ export const KEPT_FOR_OPENING = KEPT_IN_SPACE.filter(({ table }) =>
 
 /** Steps that were never released came before: their databases are refused. */
 export const SPACE_SCHEMA: Schema = {
-  givenUp: 29,
+  givenUp: 30,
   migrations: [
     (db) => {
       db.exec(TRUTH);

@@ -9,7 +9,7 @@ const ROUNDS = 400;
 const TARGETS = ["network", "peer"] as const;
 const seed = runSeed("kept nowhere else");
 
-interface Placed {
+interface Stored {
   readonly objectNo: number;
   readonly writer: number;
   counts: boolean;
@@ -21,23 +21,23 @@ test("[SYNC-2] what is kept nowhere else is what a plain list of who keeps what 
   const { db, sync, changes } = store;
   const rng = createRng(seed);
   for (const writer of [1, 2]) changes.addWriter(new Uint8Array(32), new Uint8Array(16).fill(writer));
-  let placed = new Map<number, Placed>();
+  let stored = new Map<number, Stored>();
   let kept = { network: new Set<number>(), peer: new Set<number>() };
   let next = 0;
 
   const expected = () => {
-    const somebodies = new Set([...placed.values()].flatMap(({ writer, counts }) => (counts ? writer : [])));
+    const somebodies = new Set([...stored.values()].flatMap(({ writer, counts }) => (counts ? writer : [])));
     somebodies.delete(0); // nobody
     const counts = new Map<number, number>();
-    for (const [no, { objectNo, writer }] of placed)
+    for (const [no, { objectNo, writer }] of stored)
       if (somebodies.has(writer) && TARGETS.every((target) => !kept[target].has(no)))
         counts.set(objectNo, (counts.get(objectNo) ?? 0) + 1);
     return [...counts].sort();
   };
   const unconfirmed = (target: (typeof TARGETS)[number]) => {
-    const somebodies = new Set([...placed.values()].flatMap(({ writer, counts }) => (counts ? writer : [])));
+    const somebodies = new Set([...stored.values()].flatMap(({ writer, counts }) => (counts ? writer : [])));
     somebodies.add(0); // what everybody computes goes with what follows it
-    return [...placed].flatMap(([no, { writer }]) => (somebodies.has(writer) && !kept[target].has(no) ? no : []));
+    return [...stored].flatMap(([no, { writer }]) => (somebodies.has(writer) && !kept[target].has(no) ? no : []));
   };
   /** Whether each of the changes counts that were inserted of the two writers, until their rows are written, once a batch. */
   let brought: [boolean[], boolean[]] = [[], []];
@@ -53,23 +53,23 @@ test("[SYNC-2] what is kept nowhere else is what a plain list of who keeps what 
   const passOver = () => {
     const writers = changes.takeCountedAnew();
     sync.unconfirmPassedOver(writers);
-    for (const [no, { writer }] of placed)
+    for (const [no, { writer }] of stored)
       for (const target of TARGETS) if (writers.includes(writer) && no <= sync.markOf(target)) kept[target].delete(no);
   };
   const add = () => {
     const id = new Uint8Array(32);
     new DataView(id.buffer).setUint32(0, ++next);
-    const place = { objectNo: rng.int(1, 4), writer: rng.int(0, 2), counts: rng.chance(0.8) };
+    const change = { objectNo: rng.int(1, 4), writer: rng.int(0, 2), counts: rng.chance(0.8) };
     const rest = { lamport: next, seq: next, aclPos: 0, timeMs: 0, datasetNo: 1, kind: CHANGE_ROOT, bytes: id };
-    placed.set(changes.insert({ ...place, ...rest, id }), place);
-    if (place.writer > 0) brought[place.writer - 1]!.push(place.counts);
+    stored.set(changes.insert({ ...change, ...rest, id }), change);
+    if (change.writer > 0) brought[change.writer - 1]!.push(change.counts);
   };
   const some = (least: number, most: number) =>
     Array.from({ length: rng.int(least, most) }, () => rng.int(0, sync.newestNo())).filter((no) => no > 0);
   const judge = () => {
     const writer = rng.int(1, 2);
     const counts = rng.chance(0.5);
-    for (const [no, each] of placed) {
+    for (const [no, each] of stored) {
       if (each.writer !== writer || each.counts === counts) continue;
       each.counts = counts;
       changes.setCounts(no, counts);
@@ -99,8 +99,8 @@ test("[SYNC-2] what is kept nowhere else is what a plain list of who keeps what 
 
   for (let round = 0; round < ROUNDS; round++) {
     const target = rng.pick(TARGETS);
-    const before = { placed, kept };
-    placed = new Map([...placed].map(([no, each]) => [no, { ...each }]));
+    const before = { stored, kept };
+    stored = new Map([...stored].map(([no, each]) => [no, { ...each }]));
     kept = { network: new Set(kept.network), peer: new Set(kept.peer) };
     const step = rng.pick([
       () => Array.from({ length: rng.int(1, 20) }, add),
@@ -122,7 +122,7 @@ test("[SYNC-2] what is kept nowhere else is what a plain list of who keeps what 
       write();
     } catch (error) {
       if (!isUndone) throw error;
-      ({ placed, kept } = before);
+      ({ stored, kept } = before);
     }
     if (rng.chance(0.7)) expect([...sync.keptNowhereElse()].sort()).toEqual(expected());
     if (rng.chance(0.3)) expect(sync.unconfirmed(target, 10_000).map(({ no }) => no)).toEqual(unconfirmed(target));

@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { DISPLACED_WRITERS, IS_IN_LOG } from "./acl-table.ts";
+import { IS_IN_LOG, WRITERS_AWAITING_POSITION } from "./acl-table.ts";
 
 /** Who keeps copies of this device's changes: the network's log, and other devices of members. */
 export type ReplicaTarget = "network" | "peer";
@@ -46,7 +46,7 @@ export interface Reach {
   readonly isPart: boolean;
 }
 
-/** So many places are looked at for one reach, so that a turn is not long. */
+/** So many positions are looked at for one reach, so that a turn is not long. */
 const REACH_POSITIONS = 4_000;
 
 export const REPLICA_TARGETS: readonly ReplicaTarget[] = ["network", "peer"];
@@ -58,7 +58,7 @@ export const WRONG_EXCEPTIONS = `SELECT DISTINCT target FROM sync_exceptions
   WHERE sum <> ${exceptionSum("change")} OR target NOT IN ('network', 'peer')`;
 
 /** Holds for a row of writers if any of its changes counts, or would count if the record that it names got its position back. */
-const IS_SOMEBODY = `(counted > 0 OR no IN (${DISPLACED_WRITERS}))`;
+const IS_SOMEBODY = `(counted > 0 OR no IN (${WRITERS_AWAITING_POSITION}))`;
 
 /** Holds for a change by such a writer: nobody has to keep, or misses, changes that were written without the right. */
 const IS_OF_SOMEBODY = `EXISTS(SELECT 1 FROM writers WHERE no = c.writer AND ${IS_SOMEBODY})`;
@@ -106,7 +106,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
      AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.target = ?2 AND e.change = c.no)`,
   );
   const newest = db.query<{ no: number | null }, []>("SELECT max(no) AS no FROM changes");
-  const places = db.query<ChainPosition, [number, number]>(
+  const positions = db.query<ChainPosition, [number, number]>(
     `SELECT c.no, CASE WHEN ${IS_OF_SOMEBODY} THEN c.writer ELSE 0 END AS writer, c.seq
      FROM changes c WHERE c.no > ? ORDER BY c.no LIMIT ?`,
   );
@@ -154,12 +154,12 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   const idsOfWriter = db.query<{ id: Uint8Array; no: number }, [number, number]>(
     "SELECT id, no FROM changes WHERE writer = ? ORDER BY seq DESC LIMIT ?",
   );
-  const displacedWriters = db.query<{ writer: number }, []>(`${DISPLACED_WRITERS} ORDER BY d.writer`);
+  const writersAwaitingPosition = db.query<{ writer: number }, []>(`${WRITERS_AWAITING_POSITION} ORDER BY d.writer`);
   const anyForeign = db.query<{ no: number }, []>(
-    `SELECT no FROM writers WHERE counted = 0 AND changes > 0 AND no NOT IN (${DISPLACED_WRITERS}) LIMIT 1`,
+    `SELECT no FROM writers WHERE counted = 0 AND changes > 0 AND no NOT IN (${WRITERS_AWAITING_POSITION}) LIMIT 1`,
   );
   const foreign = db.query<{ no: number }, [number]>(`SELECT no FROM writers WHERE no = ? AND NOT ${IS_SOMEBODY}`);
-  const placeOf = db.query<ChainPosition & { objectNo: number }, [Uint8Array]>(
+  const positionOf = db.query<ChainPosition & { objectNo: number }, [Uint8Array]>(
     "SELECT no, writer, seq, objectNo FROM changes WHERE id = ?",
   );
   const regularObjects = db.query<{ count: number }, []>("SELECT count FROM regular_objects");
@@ -239,7 +239,7 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       let upto = mark;
       // A peer that brings news has nothing of what is new here: the first row mostly says so.
       for (let looked = 0, size = 8; looked < REACH_POSITIONS; size = Math.min(size * 8, 1024)) {
-        const page = places.all(upto, size);
+        const page = positions.all(upto, size);
         for (const { no, writer, seq } of page) {
           if (writer !== 0 && !covers(writer, seq)) return { upto, again, isPart: false };
           upto = no;
@@ -301,20 +301,20 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       nowhereAheadOf.get(objectNo, everywhereUpto())!.count +
       (behindOf().find((behind) => behind.objectNo === objectNo)?.count ?? 0),
 
-    /** Returns places in the order of arrival, in which parents come first. */
-    places: (afterNo: number, limit: number) => places.all(afterNo, limit),
+    /** Returns positions in the order of arrival, in which parents come first. */
+    positions: (afterNo: number, limit: number) => positions.all(afterNo, limit),
     chains: () => chains.all(),
     /** The chain of one writer, if it is in `chains`. */
     chainOf: (writer: number): ChainSize | undefined => chainOf.get(writer) ?? undefined,
     /** Numbers of the writers of the first so many changes behind a number. */
     writersAfter: (no: number, limit: number): number[] => writersAfter.all(no, limit).map(({ writer }) => writer),
-    /** Numbers of writers of whom changes wait with an ACL record for its place: they may have chains for that alone. */
-    displacedWriters: (): number[] => displacedWriters.all().map(({ writer }) => writer),
+    /** Numbers of writers of whom changes wait with an ACL record for its position: they may have chains for that alone. */
+    writersAwaitingPosition: (): number[] => writersAwaitingPosition.all().map(({ writer }) => writer),
     /** Ids of all changes that share their seq with another of the same writer, sorted. */
     forkedIds: (writer: number) => forkedIds.all(writer).map(({ id }) => id),
     /** Newest first. */
     idsOfWriter: (writer: number, limit: number) => idsOfWriter.all(writer, limit),
-    placeOf: (id: Uint8Array) => placeOf.get(id) ?? undefined,
+    positionOf: (id: Uint8Array) => positionOf.get(id) ?? undefined,
     /** Whether changes are stored here of writers of whose changes none counts. */
     hasForeign: (): boolean => anyForeign.get() !== null,
     isForeign: (writer: number): boolean => foreign.get(writer) !== null,

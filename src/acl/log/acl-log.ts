@@ -8,6 +8,7 @@ import { canWrite, type Permission } from "../record/permission.ts";
 import type { AclRecord } from "../record/record.ts";
 import type { SpaceHeader } from "../record/space-header.ts";
 import { StoredRecord } from "../record/stored-record.ts";
+import { createLostPositions } from "../reducer/lost-positions.ts";
 import { type AclApplied, applyAclRecord } from "../reducer/reducer.ts";
 import { createRevocationJudge } from "../reducer/revocation-cut-off.ts";
 import {
@@ -19,7 +20,6 @@ import {
   type Revocation,
   rightsPositions,
 } from "../reducer/state.ts";
-import { createUnplaced } from "../reducer/unplaced.ts";
 import { type AclAhead, createAclAhead } from "./acl-ahead.ts";
 import { createAlarms } from "./alarms.ts";
 import { createLogBranches } from "./log-branches.ts";
@@ -33,7 +33,7 @@ export interface AclEffects {
   named: Uint8Array[];
   /** Accounts some of whose changes may no longer count. */
   revoked: Uint8Array[];
-  /** Changes that name this position or a later one may have another place now. */
+  /** Changes that name this position or a later one may have another position now. */
   repositionFrom?: number;
 }
 
@@ -64,7 +64,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
   const pending = createPendingRecords(store);
   const alarms = createAlarms(store);
   const judge = createRevocationJudge(store.changes);
-  const unplaced = createUnplaced(store);
+  const lostPositions = createLostPositions(store);
   const ahead = createAclAhead(store, header);
   let log = loadAclLog(store, header);
   const branches = createLogBranches({ store, header, pending, log: () => log });
@@ -107,7 +107,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
 
   const effectsOf = (applied: AclAhead["applied"]): AclEffects => {
     const named = applied.flatMap((one) => one.named);
-    const from = unplaced.lowest();
+    const from = lostPositions.lowest();
     const isRepositioned =
       from !== undefined && named.some((id) => !Number.isInteger(log.state.positions.get(bytesToHex(id))!.pos));
     return {
@@ -129,7 +129,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
       applied.push(one);
     }
     keepHead(scope);
-    dropPlaced();
+    dropDecided();
     return { kind: "extended", taken: applied.length, effects: effectsOf(applied) };
   };
 
@@ -143,17 +143,17 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     if (judged.snapshot) putSnapshot(store, judged.snapshot);
     log = judged.log;
     keepHead(scope);
-    dropPlaced();
+    dropDecided();
     return { kind: "extended", taken: judged.applied.length, effects: effectsOf(judged.applied) };
   };
 
-  /** Drops pending records that have now taken effect or found their place. */
-  const dropPlaced = (): void => {
+  /** Drops pending records that have now taken effect or found their position. */
+  const dropDecided = (): void => {
     pending.dropEffective(log.state);
-    for (const id of store.unplacedRecords.ids()) {
+    for (const id of store.lostPositions.ids()) {
       if (!log.state.positions.has(bytesToHex(id))) continue;
-      store.unplacedRecords.drop(id);
-      store.displacedChanges.drop(id);
+      store.lostPositions.drop(id);
+      store.lostPositionChanges.drop(id);
     }
     for (const alarm of alarms.list())
       if (alarm.kind === "split" && branches.isDecided(alarm.record)) alarms.end(alarm);
@@ -166,8 +166,8 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     if (theirs.length === 0) return { kind: "refused", taken: 0, refusal: fault! };
     const choice = branches.choiceAt(at, theirs);
     if (choice !== "theirs") {
-      const unplacedYet = theirs.filter(({ id }) => !state.positions.has(bytesToHex(id)));
-      pending.putBranch(unplacedYet, clock.nowMs());
+      const withoutPosition = theirs.filter(({ id }) => !state.positions.has(bytesToHex(id)));
+      pending.putBranch(withoutPosition, clock.nowMs());
     }
     if (choice === "split") {
       alarms.raise({ kind: "split", record: bytesToHex(theirs[0]!.id) });
@@ -177,14 +177,14 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     const candidate = branches.stateAfter(at, theirs);
     const ours = [...branches.after(at)];
     const dropped = state.epochs.filter(({ pos }) => pos > at);
-    const repositionFrom = unplaced.note(state, candidate, at);
+    const repositionFrom = lostPositions.note(state, candidate, at);
     // Both branches' revocations matter: those of the losing one no longer hold, those of the winning one are new here.
     const revoked = [state, candidate].flatMap((one) => accountsRevokedAfter(one, at));
     replaceFrom(at + 1, theirs, candidate, scope);
     for (const record of ours) pending.put(record, clock.nowMs(), true);
-    dropPlaced();
+    dropDecided();
     const named = [...candidate.positions.keys()].flatMap((name) =>
-      isPlacedBy(state, name, at) ? [] : [Buffer.from(name, "hex")],
+      hasPositionBy(state, name, at) ? [] : [Buffer.from(name, "hex")],
     );
     return { kind: "replaced", taken: theirs.length, effects: { named, revoked, repositionFrom }, dropped };
   };
@@ -225,13 +225,13 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
     pending,
     alarms,
     /** Whether a record was in the log here before its branch lost. */
-    stoodHere: store.unplacedRecords.has,
+    stoodHere: store.lostPositions.has,
     /**
-     * Whether changes of members wait until this record has a place: they came before it, or counted until it lost its
-     * place.
+     * Whether changes of members wait until this record has a position: they came before it, or counted until it lost its
+     * position.
      */
     isAwaited: (id: Uint8Array): boolean =>
-      [...store.displacedChanges.authorsUnder(id), ...store.parked.authorsWaitingFor("acl", id)].some(
+      [...store.lostPositionChanges.authorsUnder(id), ...store.parked.authorsWaitingFor("acl", id)].some(
         (author) => permissionOf(log.state, author) !== "none",
       ),
     /** It is replaced, not only changed, when a fork is resolved: read it again in every turn. */
@@ -294,7 +294,7 @@ export function openAclLog(store: SpaceStore, header: SpaceHeader, clock: Clock)
 }
 
 /** Whether a record up to the one at `pos` gave this one its position. */
-function isPlacedBy({ positions }: AclState, name: string, pos: number): boolean {
+function hasPositionBy({ positions }: AclState, name: string, pos: number): boolean {
   const known = positions.get(name)?.pos;
   return known !== undefined && rightsPositions(known).every((each) => each <= pos);
 }

@@ -150,7 +150,7 @@ describe("forks between an owner's devices", () => {
       for (const device of [one, two, member]) expect(await device.values()).toEqual({ m: "under two's record" });
     }));
 
-  test("[ACL-11] a record that was forgotten gets its place when changes that name it come after all", () =>
+  test("[ACL-11] a record that was forgotten gets its position when changes that name it come after all", () =>
     withDevices(async (devices) => {
       const [m, x, y] = [createAccount(), createAccount(), createAccount()];
       const { owner } = devices;
@@ -183,7 +183,7 @@ describe("forks between an owner's devices", () => {
       for (const device of [two, member]) expect(await device.rows()).toEqual(await one.rows());
     }));
 
-  test("[ACL-11] a record that gave a lost one its place, and lost itself, hands on the keys when it is proposed again", () =>
+  test("[ACL-11] a record that gave a lost one its position, and lost itself, hands on the keys when it is proposed again", () =>
     withDevices(async (devices) => {
       const { owner } = devices;
       const [m, n, y, z] = [createAccount(), createAccount(), createAccount(), createAccount()];

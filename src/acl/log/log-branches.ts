@@ -35,7 +35,7 @@ export function createLogBranches({ store, header, pending, log }: LogBranchesDe
     chooseBranch(baseWithin(log().state, at), { [Symbol.iterator]: () => after(at) }, theirs);
 
   /**
-   * A branch from the record at which it leaves the log, and that place: an offer may follow records that lost before.
+   * A branch from the record at which it leaves the log, and that position: an offer may follow records that lost before.
    */
   const of = (offered: readonly AclRecord[]): { branch: AclRecord[]; at: number } | undefined => {
     const branch = [...offered];

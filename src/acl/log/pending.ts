@@ -115,7 +115,7 @@ export function createPendingRecords({ pendingRecords: table }: Pick<SpaceStore,
 
 /**
  * Sorts by their authors' clocks, but each record after those that it follows: a record that took effect before one that
- * it follows would only give that one a place, and so deprive it of its effect.
+ * it follows would only give that one a position, and so deprive it of its effect.
  */
 export function inOrder(records: readonly PendingRecord[]): PendingRecord[] {
   const byClock = records.toSorted((a, b) => a.time - b.time || Buffer.compare(a.id, b.id));

@@ -14,7 +14,7 @@ import { createSequencer, type HeldRecords, heldRecords, type Sequencer } from "
  * Records that wait but can never take effect, and records that do not wait although one that may take effect follows
  * them.
  */
-interface Misplaced {
+interface Corrections {
   readonly dead: readonly PendingRecord[];
   readonly again: readonly PendingRecord[];
 }
@@ -54,7 +54,7 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
     createSequencer({ state: acl.state, held, isNamed: acl.isAwaited, faultOf });
 
   /**
-   * Adds the records of lost branches that they follow and that are still known: without those they never get a place.
+   * Adds the records of lost branches that they follow and that are still known: without those they never get a position.
    */
   const withAncestors = (records: readonly PendingRecord[]): PendingRecord[] => {
     const found = new Map(records.map((pending) => [bytesToHex(pending.id), pending]));
@@ -113,7 +113,7 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
     return [...again.values()];
   };
 
-  function* misplaced(): Generator<void, Misplaced> {
+  function* corrections(): Generator<void, Corrections> {
     const records = waiting();
     const left = yield* living(records);
     return {
@@ -136,13 +136,13 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
     return held.length;
   }
 
-  const putRight = ({ dead, again }: Misplaced): void => {
+  const putRight = ({ dead, again }: Corrections): void => {
     for (const pending of dead) acl.pending.drop(pending.id);
     for (const pending of again) acl.pending.put(pending, deps.clock.nowMs(), true);
   };
 
   /** Forgets pending records that the log has made impossible, and what waits for them. */
-  const forgetDead = (): void => putRight(atOnce(misplaced()));
+  const forgetDead = (): void => putRight(atOnce(corrections()));
 
   return {
     isOwn,
@@ -169,7 +169,7 @@ export function createPendingBook(deps: { header: SpaceHeader; accountKey: Uint8
      */
     async findDead(): Promise<(() => void) | undefined> {
       const { id } = acl.head();
-      const found = await inSlices(misplaced());
+      const found = await inSlices(corrections());
       if (found.dead.length + found.again.length === 0) return undefined;
       return () => {
         // If the log has changed since, the next call looks again.

@@ -52,7 +52,7 @@ const BEHIND_OWN: ReadonlySet<string> = new Set(["acl.behind_withdrawal", "acl.b
 
 const isFarewell = ({ op }: AclOp): boolean => op === "selfRemove" || op === "requestCancel";
 
-/** Records that wait until the owner's devices give them their place (ACL-15): how they are proposed, passed on and sequenced. */
+/** Records that wait until the owner's devices give them their position (ACL-15): how they are proposed, passed on and sequenced. */
 export function createPendingService(deps: PendingServiceDeps) {
   const { acl, engine, account, book, context, changeAcl, append } = deps;
 
@@ -65,12 +65,12 @@ export function createPendingService(deps: PendingServiceDeps) {
     if ("wait" in plan) return { result: { progress: false } };
     acl.pending.drop(pending.id);
     if ("drop" in plan) return { result: { progress: true } };
-    const { ops, minClock, placed, parts } = plan.compose();
+    const { ops, minClock, positioned, parts } = plan.compose();
     // The plan used a short stand-in for the branch; with a hostile branch the whole record may be invalid.
     if (ops.length > 0 && book.faultOf(ops, minClock)) return { result: { progress: true } };
     for (const part of parts) acl.pending.put(part, deps.clock.nowMs(), true);
     const now = context();
-    const sideKeys = keysOfBranch(now, placed);
+    const sideKeys = keysOfBranch(now, positioned);
     if (ops.length + sideKeys.length === 0) return { result: { progress: true } };
     const made = composeRecord(now, ops, { sideKeys, rotate: sideKeys.length > 0, minClock });
     const consequences = append(made, scope);
@@ -88,7 +88,7 @@ export function createPendingService(deps: PendingServiceDeps) {
     [acl.head().id, ...held.map(({ pending }) => pending.id)].map(bytesToHex).join(" ");
 
   /**
-   * Forgets records that wait in vain: the log made them impossible, or the changes that named them found their place.
+   * Forgets records that wait in vain: the log made them impossible, or the changes that named them found their position.
    */
   const forgetDead = async (): Promise<void> => {
     const forget = await book.findDead();

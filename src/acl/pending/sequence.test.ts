@@ -142,10 +142,10 @@ describe("what the owner sequences", () => {
     );
     world.act(world.owner, () => [invite()]);
     const alias = (id: Uint8Array, prev: Uint8Array, at: number): AclOp => ({ op: "alias", id, prev, clock: at });
-    const placing = (ops: AclOp[]) => world.forge(world.owner.signer, ops, { clock: 9 });
-    expect(placing([alias(next.id, lost.id, 9)])).toBe("acl.prev_unplaced");
-    expect(placing([alias(lost.id, base.prev, 10)])).toBe("acl.clock_misfit");
-    expect(placing([{ op: "sequenced", pending: lost.bytes }, alias(next.id, lost.id, 9)])).toBeUndefined();
+    const faultOf = (ops: AclOp[]) => world.forge(world.owner.signer, ops, { clock: 9 });
+    expect(faultOf([alias(next.id, lost.id, 9)])).toBe("acl.prev_unplaced");
+    expect(faultOf([alias(lost.id, base.prev, 10)])).toBe("acl.clock_misfit");
+    expect(faultOf([{ op: "sequenced", pending: lost.bytes }, alias(next.id, lost.id, 9)])).toBeUndefined();
     const [first, second] = [lost, next].map(({ id }) => world.state.positions.get(bytesToHex(id))!);
     expect([first!.clock, second!.clock]).toEqual([7, 9]);
     for (const { pos } of [first!, second!]) {
@@ -171,15 +171,15 @@ describe("what the owner sequences", () => {
     });
     const last = branch.map(plan).at(-1)!;
     expect(tried).toBeLessThan(3 * branch.length);
-    const { ops, placed } = (last as { compose(): { ops: AclOp[]; placed: unknown[] } }).compose();
-    expect([ops.length, placed.length]).toEqual([500, 500]);
-    // It can be the owner's next record: it gives each of those before it a place.
+    const { ops, positioned } = (last as { compose(): { ops: AclOp[]; positioned: unknown[] } }).compose();
+    expect([ops.length, positioned.length]).toEqual([500, 500]);
+    // It can be the owner's next record: it gives each of those before it a position.
     expect(world.forge(world.owner.signer, ops.slice(-1), { clock: 500 })).toBe("acl.prev_unplaced");
     expect(world.forge(world.owner.signer, ops, { clock: 500 })).toBeUndefined();
     expect(branch.every(({ id }) => world.state.positions.has(bytesToHex(id)))).toBe(true);
   });
 
-  test("[ACL-11] a branch that is longer than a record holds gets its places by several", () => {
+  test("[ACL-11] a branch that is longer than a record holds gets its positions by several", () => {
     const world = createAclWorld();
     const branch = branchOf(world, 2100);
     const last = branch.at(-1)!;
@@ -193,7 +193,7 @@ describe("what the owner sequences", () => {
     expect(branch.every(({ id }) => world.state.positions.has(bytesToHex(id)))).toBe(true);
   });
 
-  test("[ACL-11] a branch whose clocks go back has no place, nor has what follows it", () => {
+  test("[ACL-11] a branch whose clocks go back has no position, nor has what follows it", () => {
     const world = createAclWorld();
     const base = { space: world.state.space!, time: 1, ops: [invite()] };
     const record = (prev: Uint8Array, clock: number) =>

@@ -49,7 +49,7 @@ function namesOf(record: PendingRecord): string[] {
 }
 
 /**
- * One record of the log gives at most this many records of a branch their places: each takes some hundred bytes of it.
+ * One record of the log gives at most this many records of a branch their positions: each takes some hundred bytes of it.
  */
 const BRIDGED_AT_ONCE = 1000;
 
@@ -68,7 +68,7 @@ export interface SequencePort {
 interface Sequence {
   readonly ops: AclOp[];
   readonly minClock: number;
-  readonly placed: AclRecord[];
+  readonly positioned: AclRecord[];
   readonly parts: PendingRecord[];
 }
 
@@ -80,7 +80,7 @@ type SequencePlan = { compose(): Sequence } | { drop: Refusal } | { wait: Refusa
 
 /**
  * Plans how a request is proposed again on the current head. Its author's current rights apply. A record that can no
- * longer take effect still gets a place where changes name it or a record that follows it.
+ * longer take effect still gets a position where changes name it or a record that follows it.
  */
 export type Sequencer = (pending: PendingRecord) => SequencePlan;
 
@@ -95,7 +95,7 @@ export function createSequencer(port: SequencePort): Sequencer {
     if (!port.state.positions.has(bytesToHex(pending.basis))) return { wait: refusal("acl.basis_unknown") };
     const ops: AclOp[] = [{ op: "sequenced", pending: pending.bytes }];
     const fault = superseded(port.state, pending, pending.basis) ?? port.faultOf(ops, 0);
-    if (!fault) return { compose: () => ({ ops, minClock: 0, placed: [], parts: [] }) };
+    if (!fault) return { compose: () => ({ ops, minClock: 0, positioned: [], parts: [] }) };
     if (isBehindWithdrawal(port, pending, fault)) return { wait: refusal("acl.behind_withdrawal") };
     return isBehindRequest(waits, pending, fault) ? { wait: refusal("acl.behind_request") } : { drop: fault };
   };
@@ -119,7 +119,7 @@ function isBehindRequest(waits: WaitingParts, { ops, author }: PendingRecord, fa
   });
 }
 
-/** The pending record of an id that waits for its place: alone, or in a record of a lost branch, which gave effect to it. */
+/** The pending record of an id that waits for its position: alone, or in a record of a lost branch, which gave effect to it. */
 type WaitingParts = (id: Uint8Array) => PendingRecord | undefined;
 
 function createWaitingParts({ state, held }: SequencePort): WaitingParts {
@@ -143,11 +143,11 @@ const partsByIdOf = (held: HeldRecords) =>
 const partsOf = ({ ops }: AclRecord): PendingRecord[] =>
   ops.flatMap((op) => (op.op === "sequenced" ? (sequencedPending(op.pending) ?? []) : []));
 
-/** The records without a place between the log and a pending record, as a list from its end. */
+/** The records without a position between the log and a pending record, as a list from its end. */
 interface Bridge {
-  /** The record with a place that the first of them follows. */
+  /** The record with a position that the first of them follows. */
   readonly from: Uint8Array;
-  /** The last of them, with those before it; undefined where the pending record follows one that has a place. */
+  /** The last of them, with those before it; undefined where the pending record follows one that has a position. */
   readonly last: { readonly record: AclRecord; readonly bridge: Bridge } | undefined;
 }
 
@@ -158,7 +158,7 @@ interface Bridge {
 function createBridges({ state, held }: SequencePort): (record: AclRecord) => Bridge | Refusal {
   const known = new Map<string, Bridge | Refusal>();
 
-  /** The record that this one follows, unless that one has a place. */
+  /** The record that this one follows, unless that one has a position. */
   const before = ({ prev }: AclRecord): AclRecord | undefined => {
     if (!prev || state.positions.has(bytesToHex(prev))) return undefined;
     const found = held.byId(prev);
@@ -169,8 +169,8 @@ function createBridges({ state, held }: SequencePort): (record: AclRecord) => Br
   const extended = (record: AclRecord): Bridge | Refusal => {
     const last = before(record);
     if (!last) {
-      const isPlaced = record.prev && state.positions.has(bytesToHex(record.prev));
-      return isPlaced ? { from: record.prev!, last: undefined } : refusal("acl.prev_unplaced");
+      const hasPosition = record.prev && state.positions.has(bytesToHex(record.prev));
+      return hasPosition ? { from: record.prev!, last: undefined } : refusal("acl.prev_unplaced");
     }
     if (record.clock < last.clock) return refusal("acl.clock_misfit");
     const bridge = known.get(bytesToHex(last.id))!;
@@ -199,8 +199,8 @@ function recordsOf(bridge: Bridge): AclRecord[] {
 function behindBridge(bridge: Bridge, record: AclRecord, whole: (before: readonly AclRecord[]) => Sequence): Sequence {
   const before = recordsOf(bridge);
   if (before.length <= BRIDGED_AT_ONCE) return whole(before);
-  const placed = before.slice(0, BRIDGED_AT_ONCE);
-  return { ops: placed.map(aliasOf), minClock: placed.at(-1)!.clock, placed, parts: [record] };
+  const positioned = before.slice(0, BRIDGED_AT_ONCE);
+  return { ops: positioned.map(aliasOf), minClock: positioned.at(-1)!.clock, positioned, parts: [record] };
 }
 
 /**
@@ -224,13 +224,13 @@ function planRecord(port: SequencePort, { bridge, waits, plan }: Others, record:
   const composed = (last: AclOp) => () =>
     behindBridge(bridge, record, (before) => {
       const ops = [...before.map(aliasOf), last];
-      return { ops, minClock: record.clock, placed: [...before, record], parts: [] };
+      return { ops, minClock: record.clock, positioned: [...before, record], parts: [] };
     });
   const again: AclOp = { op: "sequenced", pending: record.bytes };
   const fault = superseded(port.state, record, bridge.from) ?? port.faultOf([...trial, again], record.clock);
   if (!fault) return { compose: composed(again) };
-  const place = aliasOf(record);
-  if (port.isNamed(record.id) && !port.faultOf([...trial, place], record.clock)) return { compose: composed(place) };
+  const alias = aliasOf(record);
+  if (port.isNamed(record.id) && !port.faultOf([...trial, alias], record.clock)) return { compose: composed(alias) };
   if (port.held.isFollowed(record.id)) return { wait: refusal("acl.followed") };
   return isBehindRequest(waits, record, fault) ? { wait: refusal("acl.behind_request") } : { drop: fault };
 }
@@ -262,11 +262,16 @@ function planParts(
       compose: () =>
         behindBridge(bridge, record, (before) => {
           const whole = withOwn(ops, before.map(aliasOf));
-          // An older record that gets its place carries the keys it was made with.
-          const placed = whole.some((op) => op.op === "alias") ? [record] : [];
-          // What is sequenced again also gets a place of its own, because changes may have been written under its keys.
-          const placedAgain = left.length > 0 ? [] : parts.flatMap((part) => (part.kind === "acl" ? [part] : []));
-          return { ops: whole, minClock: record.clock, placed: [...placed, ...placedAgain], parts: [...left] };
+          // An older record that gets its position carries the keys it was made with.
+          const positioned = whole.some((op) => op.op === "alias") ? [record] : [];
+          // What is sequenced again also gets a position of its own, because changes may have been written under its keys.
+          const positionedAgain = left.length > 0 ? [] : parts.flatMap((part) => (part.kind === "acl" ? [part] : []));
+          return {
+            ops: whole,
+            minClock: record.clock,
+            positioned: [...positioned, ...positionedAgain],
+            parts: [...left],
+          };
         }),
     };
   }
@@ -275,7 +280,9 @@ function planParts(
   const alone = parts.filter((part) => !port.held.byId(part.id)).map((part) => ({ part, fate: plan(part) }));
   const freed = alone.flatMap(({ part, fate }) => ("drop" in fate ? [] : [part]));
   if (freed.length > 0)
-    return { compose: () => ({ ops: [], minClock: 0, placed: [], parts: isFollowed ? [...freed, record] : freed }) };
+    return {
+      compose: () => ({ ops: [], minClock: 0, positioned: [], parts: isFollowed ? [...freed, record] : freed }),
+    };
   if (isFollowed) return { wait: refusal("acl.followed") };
   const refused = alone.find(({ fate }) => "drop" in fate)?.fate;
   return refused ?? { drop: refusal("acl.took_effect_whole") };

@@ -48,7 +48,7 @@ describe("a request behind the withdrawal of the one before", () => {
   };
   const requests = (owner: Device) => [...owner.space.acl.state.requests.values()].map(({ id }) => bytesToHex(id));
 
-  test("[ACL-17] it waits until the withdrawal has its place, and takes effect then", () =>
+  test("[ACL-17] it waits until the withdrawal has its position, and takes effect then", () =>
     withAsking(async ({ owner, asked, again, withdrawal }) => {
       expect(await take(owner, asked)).toEqual(["kept"]);
       await owner.space.aclService.sequence();

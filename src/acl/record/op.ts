@@ -59,7 +59,7 @@ export type AclOp =
   | { op: "profile"; metadata: SealedMetadata }
   /** The owner puts a proposal, or a record of a lost branch, into the log. */
   | { op: "sequenced"; pending: Uint8Array }
-  /** Gives a place to changes that name this record of a lost branch, which can no longer take effect. */
+  /** Gives a position to changes that name this record of a lost branch, which can no longer take effect. */
   | { op: "alias"; id: Uint8Array; prev: Uint8Array; clock: number };
 
 export type AclOpKind = AclOp["op"];

@@ -41,14 +41,14 @@ type PackedMember = [
   joinedBy: Uint8Array[],
   acts: [since: number, count: number] | null,
 ];
-/** Of what a record holds, only the record's place is kept, because epochs carry the keys of all members. */
+/** Of what a record holds, only the record's position is kept, because epochs carry the keys of all members. */
 type PackedState = {
   members: PackedMember[];
   invites: [key: Uint8Array, id: Uint8Array, author: Uint8Array, permission: string][];
   requests: [id: Uint8Array, account: Uint8Array][];
   epochs: [pos: number, shared: PackedKey[]][];
   cuts: [account: Uint8Array, cuts: PackedCut[]][];
-  /** Records of lost branches that found a place, with its two parts as whole numbers. */
+  /** Records of lost branches that found a position, with its two parts as whole numbers. */
   sides: [id: Uint8Array, base: number, sequencedAt: number, clock: number][];
   sequenced: PackedPositions;
   usedKeys: PackedPositions;
@@ -191,7 +191,7 @@ const unpackMember = ([account, status, history, metadata, joinedBy, acts]: Pack
   acts: acts ? { since: acts[0], count: acts[1] } : undefined,
 });
 
-/** The position of each record, preceded by those of the lost branches that it gave a place. */
+/** The position of each record, preceded by those of the lost branches that it gave a position. */
 function unpackPositions(state: AclState, { sides, clocks }: PackedState, records: readonly StoredRecord[]): void {
   let next = 0;
   for (const [pos, { id }] of records.entries()) {

@@ -33,7 +33,7 @@ const MAX_MEMBER_ACTS = 128;
 export interface AclApplied {
   /** Undoes it; only while no later record is applied. */
   undo(): void;
-  /** Ids that changes can name from now on: the record's, and those of lost-branch records that found their place. */
+  /** Ids that changes can name from now on: the record's, and those of lost-branch records that found their position. */
   named: Uint8Array[];
   /** Accounts some of whose earlier changes may no longer count. */
   revoked: Uint8Array[];
@@ -202,7 +202,7 @@ function opFault(
       return sequence(app, op.pending, source, clock, named);
     case "alias": {
       if (permissionOf(app.state, source.actor) !== "owner") return refusal("acl.owner_only", { act: "alias" });
-      return place(app, op, clock, named);
+      return givePosition(app, op, clock, named);
     }
     default:
       return act(app, op, source);
@@ -261,7 +261,7 @@ function sequence(
   if (repeated) return repeated;
   if (pending.kind === "acl") {
     if (!pending.prev) return refusal("acl.sequenced_root");
-    const fault = place(app, { id: pending.id, prev: pending.prev, clock: pending.clock }, clock, named);
+    const fault = givePosition(app, { id: pending.id, prev: pending.prev, clock: pending.clock }, clock, named);
     if (fault) return fault;
   } else {
     if (!app.state.positions.has(bytesToHex(pending.basis))) return refusal("acl.basis_unknown");
@@ -299,8 +299,8 @@ export function tookEffect(state: AclState, id: Uint8Array): Refusal | undefined
   return state.positions.has(name) || state.sequenced.has(name) ? refusal("acl.took_effect") : undefined;
 }
 
-/** Gives a record of a lost branch its place: after the record at which the branch left the log. */
-function place(
+/** Gives a record of a lost branch its position: after the record at which the branch left the log. */
+function givePosition(
   app: Application,
   record: { id: Uint8Array; prev: Uint8Array; clock: number },
   clock: number,

@@ -52,8 +52,8 @@ export interface Revocation {
 }
 
 /**
- * The place of a change that names a record: a whole number is an index into the log. A record of a lost branch is
- * between the record that it followed and the next one of the log: `base + the position that gave it its place × 2^-26`.
+ * The position of a change that names a record: a whole number is an index into the log. A record of a lost branch is
+ * between the record that it followed and the next one of the log: `base + the position that gave it its own × 2^-26`.
  */
 interface AclPosition {
   readonly pos: number;
@@ -71,7 +71,7 @@ export interface AclState {
   /** Positions of epochs by key id. */
   readonly epochPositions: Map<string, number>;
   readonly revocations: Map<string, readonly Revocation[]>;
-  /** Every record, and every record of a lost branch that found its place, by id. */
+  /** Every record, and every record of a lost branch that found its position, by id. */
   readonly positions: Map<string, AclPosition>;
   /** Proposals that took effect. */
   readonly sequenced: Map<string, number>;

@@ -61,7 +61,7 @@ interface SpaceCheckDeps {
   /** Folds everything of an object anew, soon. */
   rebuild(objectNo: number): void;
   /** Has those who hold what they read of a collection read it again, soon. */
-  readAgain(collectionId: number, place: Collection): void;
+  readAgain(collectionId: number, collection: Collection): void;
 }
 
 /**
@@ -101,12 +101,12 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
     const found = derived.collectionAfter(after);
     if (!found) return undefined;
     const { no } = found;
-    const places = no === OBJECTS_COLLECTION ? [] : derived.touchedFrom(no);
-    const [place] = places;
-    if (!place || places.some((each) => isSameCollection(each, found))) return no;
-    if (derived.moveCollection(no, place.objectNo, place.datasetNo)) {
+    const collections = no === OBJECTS_COLLECTION ? [] : derived.touchedFrom(no);
+    const [collection] = collections;
+    if (!collection || collections.some((each) => isSameCollection(each, found))) return no;
+    if (derived.moveCollection(no, collection.objectNo, collection.datasetNo)) {
       rows.forgetCollections();
-      deps.readAgain(no, place);
+      deps.readAgain(no, collection);
       onRepair("collection.name", { collection: no });
       return no;
     }
@@ -158,7 +158,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
     quarantined: deps.waiting.quarantined,
   };
 
-  /** One page from a place on. Answers where the next one begins; undefined when all was gone over. */
+  /** One page from a position on. Answers where the next one begins; undefined when all was gone over. */
   return ({ part, after }: CheckCursor): CheckCursor | undefined => {
     const last = pages[part](after);
     if (last !== undefined) return { part, after: last };

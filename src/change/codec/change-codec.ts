@@ -87,7 +87,7 @@ export class ChangeFault extends Error {
 const ENVELOPE_OVERHEAD_BYTES = 8 << 10;
 /** The end of the year 9999: a later time has no RFC 3339 text. */
 const MAX_TIME_MS = 253_402_300_799_999;
-/** Clocks and places in a chain stay far below what a double counts exactly: one more is always another number. */
+/** Clocks and positions in a chain stay far below what a double counts exactly: one more is always another number. */
 const MAX_COUNT = 2 ** 52;
 /** Of the type and of the derivation of a derived root, which nobody signs and nobody pays for. */
 const MAX_DERIVATION_CHARS = 1024;

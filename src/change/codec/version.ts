@@ -6,7 +6,7 @@ const WRITER_TAG = utf8ToBytes("svc/writer-name/v1\0");
 const RECORD_ID_TAG = utf8ToBytes("svc/record-id/v1\0");
 
 /**
- * The place of a change in its object's order, as the text that `_ver` holds: a length digit and the lamport in
+ * The position of a change in its object's order, as the text that `_ver` holds: a length digit and the lamport in
  * base 32, then 12 hex digits of the change id. Texts compare bytewise as (lamport, id) do.
  */
 export function versionOf(lamport: number, changeId: Uint8Array): string {

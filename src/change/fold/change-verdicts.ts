@@ -31,8 +31,8 @@ export function createVerdicts({ changes, objects, acl, projection, ...deps }: V
   };
 
   /** Answers whether the verdict changed. */
-  const retake = (stored: StoredChange, author: Uint8Array, writerId: Uint8Array, placed = true): boolean => {
-    const counts = placed && judge(stored, author, writerId);
+  const retake = (stored: StoredChange, author: Uint8Array, writerId: Uint8Array, isPositioned = true): boolean => {
+    const counts = isPositioned && judge(stored, author, writerId);
     if (counts === stored.counts) return false;
     changes.setCounts(stored.no, counts);
     const object = objects.byNo(stored.objectNo);
@@ -53,13 +53,13 @@ export function createVerdicts({ changes, objects, acl, projection, ...deps }: V
     return before.some((id) => (changes.byId(id)?.aclPos ?? 0) > stored.aclPos);
   };
 
-  const isPlaced = ({ bytes, id }: StoredChange): boolean => {
+  const hasPosition = ({ bytes, id }: StoredChange): boolean => {
     const change = decodeChange(bytes, id);
     return isDerivedRoot(change) || acl.at(change.header.acl) !== undefined;
   };
 
   return {
-    /** Whether the verdict of a change whose record has a place is, as it is stored, not what the log of rights says. */
+    /** Whether the verdict of a change whose record has a position is, as it is stored, not what the log of rights says. */
     isWrong(stored: StoredChange): boolean {
       const known = changes.findWriterByNo(stored.writer);
       return known !== undefined && judge(stored, known.author, known.id) !== stored.counts;
@@ -68,7 +68,7 @@ export function createVerdicts({ changes, objects, acl, projection, ...deps }: V
     retakeOne(no: number): void {
       const stored = changes.byNo(no);
       const known = stored && changes.findWriterByNo(stored.writer);
-      if (known) retake(stored, known.author, known.id, isPlaced(stored));
+      if (known) retake(stored, known.author, known.id, hasPosition(stored));
     },
 
     /** Takes the verdicts on all changes of these authors (hex) anew. */
@@ -92,7 +92,7 @@ export function createVerdicts({ changes, objects, acl, projection, ...deps }: V
       return changedCount;
     },
 
-    /** Places changes anew after a fork of the ACL was resolved. One whose record has no place here does not count. */
+    /** Places changes anew after a fork of the ACL was resolved. One whose record has no position here does not count. */
     repositionFrom(from: number): void {
       const writers = new Map(changes.writers().map((known) => [known.no, known]));
       for (const stored of pages((after) => changes.fromAclPos(from, after, PAGE))) {

@@ -50,7 +50,7 @@ export function createOpenBatch() {
     /** Heads of an object moved, or what is stored of it changed: others are to be given it, or asked for it. */
     noteObject: (object: string): void => void current.objects.add(object),
     /** Answers how to forget what is touched and made from now on: for a write that is taken back. */
-    place(): () => void {
+    savepoint(): () => void {
       const batch = current;
       const { localChanges } = batch;
       const count = batch.touched.length;

@@ -3,7 +3,7 @@ import type { ObjectEntry } from "../graph/object-cache.ts";
 import type { FoldInput, ReplayInput } from "./change-parts.ts";
 import { traceKeys } from "./trace-key.ts";
 
-/** Notes each change's place in its object's graph, and its traces: what the history is listed by. */
+/** Notes each change's position in its object's graph, and its traces: what the history is listed by. */
 export type HistoryNotes = ReturnType<typeof createHistoryNotes>;
 
 /** Without a table the space keeps no history. */

@@ -53,7 +53,7 @@ interface Progress {
 }
 
 /**
- * Folds rows anew into whose middle something came, a slice at a time (CHANGE-9): the row whose place is the earliest goes a stride
+ * Folds rows anew into whose middle something came, a slice at a time (CHANGE-9): the row whose position is the earliest goes a stride
  * further, and how far it got is kept as a checkpoint. Until its end a row shows what it showed before.
  */
 export type Refolder = ReturnType<typeof createRefolder>;
@@ -241,7 +241,7 @@ export function createRefolder({ store, objects, writer, opened, sliceMs, batch,
   };
 }
 
-/** The place right behind a change, before any other. */
+/** The position right behind a change, before any other. */
 const behind = ({ lamport, change }: OrderKey): OrderKey => {
   const longer = new Uint8Array(change.length + 1);
   longer.set(change);

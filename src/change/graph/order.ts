@@ -1,6 +1,6 @@
 import { compareBytes } from "../../base/bytes.ts";
 
-/** A place in the total order of an object's changes: by lamport, then by id bytewise. Consistent with causality. */
+/** A position in the total order of an object's changes: by lamport, then by id bytewise. Consistent with causality. */
 export interface OrderKey {
   lamport: number;
   change: Uint8Array;

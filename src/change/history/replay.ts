@@ -87,7 +87,7 @@ export async function recordAt(
   if (outside !== undefined && outside > past.topLamport && !store.history.isTouchedBefore(row.no, outside))
     return ABSENT;
 
-  // Of a row that is to be folded anew, what was kept behind the place from which on it is, is worth nothing.
+  // Of a row that is to be folded anew, what was kept behind the position from which on it is, is worth nothing.
   const kept = Math.min(outside ?? Number.MAX_SAFE_INTEGER, unfolded?.lamport ?? Number.MAX_SAFE_INTEGER);
   const checkpoint = store.rows.checkpointBefore(row.no, kept, NOTHING);
   const folded: number[] = [];

@@ -152,8 +152,8 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
     for (const [index, group] of groups.entries()) {
       const check = checks[index];
       const digests = check && (await check);
-      for (const [place, bytes] of group.entries()) {
-        const verdict = add(bytes, digests?.[place]);
+      for (const [at, bytes] of group.entries()) {
+        const verdict = add(bytes, digests?.[at]);
         verdict.catch(() => {}); // it is awaited below
         verdicts.push(verdict);
       }

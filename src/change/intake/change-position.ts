@@ -26,14 +26,14 @@ interface PositionFinderDeps {
 }
 
 /**
- * Finds the place of a change that its author signed (CHANGE-6): its ACL record, its parents and its writer's chain; and checks that
+ * Finds the position of a change that its author signed (CHANGE-6): its ACL record, its parents and its writer's chain; and checks that
  * its clock fits (CHANGE-11).
  */
 export function createPositionFinder({ store, objects, acl, aside }: PositionFinderDeps) {
   const { changes } = store;
   const { quarantine, park, parkBehind } = aside;
 
-  /** The place of a change, or what becomes of a change that has none, or none yet. */
+  /** The position of a change, or what becomes of a change that has none, or none yet. */
   return ({ header, id }: Change, bytes: Uint8Array): { position: GraphPosition } | { verdict: IngestVerdict } => {
     const refused = (why: Refusal) => ({ verdict: quarantine(id, why, bytes) });
     const position = acl.at(header.acl);

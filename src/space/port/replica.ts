@@ -154,12 +154,12 @@ export interface SpaceBacklog
   readonly quarantined: readonly { readonly id: string; readonly refusal: Refusal }[];
 }
 
-/** The ACL log of a replica, and the pending records, which wait for the owner to give them a place in it. */
+/** The ACL log of a replica, and the pending records, which wait for the owner to give them a position in it. */
 export interface ReplicaAcl {
   readonly head: () => Uint8Array;
   readonly count: () => number;
-  /** Whether a record is here and has its place. */
-  isPlaced(id: Uint8Array): boolean;
+  /** Whether a record is here and has its position. */
+  hasPosition(id: Uint8Array): boolean;
   /** Records of the log from one position up to another, as many as fit into one message. */
   recordsFrom(from: number, before?: number): Uint8Array[];
   /** The pending records, as many as fit into one message. */

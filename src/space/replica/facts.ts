@@ -27,9 +27,9 @@ interface Backlog {
   readonly parkedCount: number;
   readonly stale: boolean;
   /**
-   * Changes here name a record of a branch that lost, and wait for its new place. Nobody is asked to keep them until then.
+   * Changes here name a record of a branch that lost, and wait for its new position. Nobody is asked to keep them until then.
    */
-  readonly unplaced: boolean;
+  readonly awaitsPosition: boolean;
   /** How much of the ACL nobody else is known to have: records of the log, and this account's proposals. */
   readonly aclCount: number;
 }
@@ -57,7 +57,7 @@ function backlogOf(space: ReplicaSource): Backlog {
     parkedObjects,
     parkedCount: waiting + unread,
     stale: hasStaleObjects(space),
-    unplaced: awaitsPosition(space),
+    awaitsPosition: awaitsPosition(space),
     aclCount: aclKeptNowhereElse(space),
   };
 }
@@ -79,8 +79,8 @@ function aclKeptNowhereElse({ store: { sync }, acl, accountKey }: ReplicaSource)
 }
 
 /** Nothing at all is unconfirmed or unjudged. */
-const isComplete = ({ unconfirmedCount, parkedCount, stale, unplaced, aclCount }: Backlog): boolean =>
-  unconfirmedCount === 0 && parkedCount === 0 && !stale && !unplaced && aclCount === 0;
+const isComplete = ({ unconfirmedCount, parkedCount, stale, awaitsPosition, aclCount }: Backlog): boolean =>
+  unconfirmedCount === 0 && parkedCount === 0 && !stale && !awaitsPosition && aclCount === 0;
 
 /** The part of a replica that its status is computed from. */
 export const statusFacts = (space: ReplicaSource): Pick<Replica, "facts" | "objectFacts" | "backlog"> => {

@@ -100,7 +100,7 @@ export function vectorOf(source: VectorSource): StoredVector {
   const revision = store.pendingBodies.revision();
   const aclHead = bytesToHex(source.acl.head().id);
   const known = cached.get(store);
-  const waiting = store.sync.displacedWriters().join();
+  const waiting = store.sync.writersAwaitingPosition().join();
   const rewrites = store.changes.rewrites();
   const isOfSame = known?.aclHead === aclHead && known.waiting === waiting;
   const isSame = isOfSame && known.newestNo === newestNo;

@@ -88,7 +88,7 @@ function createReplicaWrite({ store, acl }: ReplicaSource): ReplicaWrite {
       });
       sync.confirm(
         "network",
-        ids.flatMap((id) => sync.placeOf(id)?.no ?? []),
+        ids.flatMap((id) => sync.positionOf(id)?.no ?? []),
       );
       sync.countEarly("network");
     },
@@ -97,7 +97,7 @@ function createReplicaWrite({ store, acl }: ReplicaSource): ReplicaWrite {
     unpublished: (late) =>
       sync.unconfirm(
         "network",
-        late.flatMap((bytes) => sync.placeOf(changeIdOf(bytes))?.no ?? []),
+        late.flatMap((bytes) => sync.positionOf(changeIdOf(bytes))?.no ?? []),
       ),
     forgetPublished: () => sync.forget("network"),
     recordsPublished(ids) {

@@ -47,7 +47,7 @@ function pullFrame(space: PullSource, request: Pull): PulledFrame {
   let scanned = 0;
   let at = request.cursor === 0 ? firstLacking(store, lacksByWriter) - 1 : request.cursor;
   for (;;) {
-    const page = store.sync.places(at, 1000);
+    const page = store.sync.positions(at, 1000);
     for (const { no, writer, seq } of page) {
       const lacks = lacksByWriter.get(writer);
       if (lacks && (!("afterSeq" in lacks) || seq > lacks.afterSeq)) {

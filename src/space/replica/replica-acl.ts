@@ -33,7 +33,7 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
   return {
     head: () => acl.head().id,
     count: () => acl.records().length,
-    isPlaced: (id) => acl.at(id) !== undefined,
+    hasPosition: (id) => acl.at(id) !== undefined,
     recordsFrom(from, before = Number.POSITIVE_INFINITY) {
       const upto = Math.max(from, Math.min(from + REPLICA_BOUNDS.aclRecords, before));
       return within(acl.records().slice(from, upto), ({ bytes }) => bytes);

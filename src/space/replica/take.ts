@@ -30,11 +30,11 @@ export async function takeIn(
   verdicts.forEach((verdict, index) => {
     if (verdict.kind !== "stored") return;
     const id = ids[index]!;
-    const place = store.sync.placeOf(id);
-    const object = place && engine.objects.byNo(place.objectNo);
+    const position = store.sync.positionOf(id);
+    const object = position && engine.objects.byNo(position.objectNo);
     if (object && equalBytes(object.id, id)) fresh++;
     else changed++;
-    if (own !== undefined && place?.writer === own && !verdict.late) foreignOwn = true;
+    if (own !== undefined && position?.writer === own && !verdict.late) foreignOwn = true;
   });
   const kept = changes.map((bytes, index) => !isStub(bytes) || isStubEnough(store, ids[index]!));
   const refused = verdicts.filter((verdict) => verdict.kind === "refused");

@@ -11,7 +11,7 @@ import type { BackupContent, BackupSpace } from "./backup-space.ts";
 import { chunkKeysOf } from "./network-chunks.ts";
 
 export type UploadEnd =
-  | { readonly kind: "durable"; readonly place: StoredChunk }
+  | { readonly kind: "durable"; readonly stored: StoredChunk }
   | { readonly kind: "full" }
   /** Given up for now: the connection is gone, or what was to be sent is not what it should be. */
   | { readonly kind: "stopped" };
@@ -20,8 +20,8 @@ interface ContentUploadDeps {
   readonly chunks: ChunkStore;
   readonly contents: ContentStore;
   readonly lag: LoopLag;
-  /** Notes the newest place known. */
-  keepMark(own: BackupSpace, place: StoredChunk): Promise<void>;
+  /** Notes the newest chunk known to be stored. */
+  keepMark(own: BackupSpace, stored: StoredChunk): Promise<void>;
   isStopped(): boolean;
 }
 
@@ -102,15 +102,15 @@ export function createContentUpload(deps: ContentUploadDeps) {
         end = { kind: "stopped" };
         return undefined;
       }
-      const place = await chunks.put(keys, sealed);
-      if (place === "full") {
+      const stored = await chunks.put(keys, sealed);
+      if (stored === "full") {
         end = { kind: "full" };
         return undefined;
       }
       if (own.content(row.root)?.state === FILE_LIMITED)
         await own.setStates(row.root, FILE_INFLIGHT, { attempts: 0, lastErr: "", nextMs: 0 });
-      if (!newest || place.seq > newest.seq) newest = place;
-      return place;
+      if (!newest || stored.seq > newest.seq) newest = stored;
+      return stored;
     };
     const lane = async (): Promise<void> => {
       while (next < count && !end) {
@@ -134,12 +134,12 @@ export function createContentUpload(deps: ContentUploadDeps) {
     await note();
     if (failures.length > 0) throw failures[0];
     if (end) return end;
-    let place: StoredChunk | undefined;
+    let stored: StoredChunk | undefined;
     for (const page of manifest.tree.pages.toReversed()) {
-      place = await send(page.sealed, page.digest);
-      if (!place) return end ?? { kind: "stopped" };
+      stored = await send(page.sealed, page.digest);
+      if (!stored) return end ?? { kind: "stopped" };
     }
-    return place && !isOver() ? { kind: "durable", place } : { kind: "stopped" };
+    return stored && !isOver() ? { kind: "durable", stored } : { kind: "stopped" };
   };
 }
 

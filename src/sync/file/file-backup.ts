@@ -74,7 +74,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
     chunks: store.chunks,
     contents,
     lag,
-    keepMark: (own, place) => mark.keep(own.replica, place),
+    keepMark: (own, stored) => mark.keep(own.replica, stored),
     isStopped: () => !isOnline(),
   });
 
@@ -114,7 +114,7 @@ export function createFileBackup(deps: FileBackupDeps): Service {
   const noteEnd = async (own: BackupSpace, row: BackupContent, end: UploadEnd): Promise<void> => {
     switch (end.kind) {
       case "durable":
-        await mark.keep(own.replica, end.place);
+        await mark.keep(own.replica, end.stored);
         await own.noteSent(row.root, null);
         return own.setStates(row.root, FILE_DURABLE, { attempts: 0, lastErr: "", nextMs: 0 });
       case "full":
@@ -131,8 +131,8 @@ export function createFileBackup(deps: FileBackupDeps): Service {
   /** A device that does not have the bytes checks by itself whether the network has them all. */
   const proveElsewhere = async (own: BackupSpace, row: BackupContent, content: Content): Promise<void> => {
     try {
-      const place = await proveWithoutBytes(store.chunks, content);
-      if (place) return noteEnd(own, row, { kind: "durable", place });
+      const stored = await proveWithoutBytes(store.chunks, content);
+      if (stored) return noteEnd(own, row, { kind: "durable", stored });
     } catch (error) {
       if (isOnline()) log.debug("files: the network could not be asked for a file", { err: error });
     }

@@ -16,8 +16,8 @@ export async function proveWithoutBytes(chunks: ChunkStore, content: Content): P
   const keys = chunkKeysOf(content);
   const counts = levelCounts(content.size);
   const root = digestOfCid(content.rootCid);
-  const place = root && (await chunks.locate(keys, root));
-  if (!root || !place) return undefined;
+  const stored = root && (await chunks.locate(keys, root));
+  if (!root || !stored) return undefined;
   const turn = createSemaphore(AT_ONCE);
 
   /**
@@ -43,5 +43,5 @@ export async function proveWithoutBytes(chunks: ChunkStore, content: Content): P
     await Promise.all(below.map((each) => turn(() => look(each))));
     return !isMissing;
   };
-  return (await isWhole(counts.length - 1, 0, root)) ? place : undefined;
+  return (await isWhole(counts.length - 1, 0, root)) ? stored : undefined;
 }

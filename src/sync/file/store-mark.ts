@@ -29,10 +29,10 @@ export function createStoreMark(chunks: Pick<ChunkStore, "isSame">) {
       seen.add(replica.id);
       return false;
     },
-    async keep(replica: Replica, place: StoredChunk): Promise<void> {
+    async keep(replica: Replica, stored: StoredChunk): Promise<void> {
       const known = markOf(replica);
-      if (known && known.created === place.created && known.seq >= place.seq) return;
-      await replica.write((write) => write.putNote(MARK, utf8ToBytes(JSON.stringify(place))));
+      if (known && known.created === stored.created && known.seq >= stored.seq) return;
+      await replica.write((write) => write.putNote(MARK, utf8ToBytes(JSON.stringify(stored))));
     },
     async forget(replica: Replica): Promise<void> {
       await replica.write((write) => write.dropNote(MARK));

@@ -36,7 +36,7 @@ export function createAclPublisher(deps: AclPublisherDeps) {
   /**
    * Appends to a place the ACL records that it lacks, in the order of the log, and before them the link to the place
    * before. Then it appends the records of branches that lost: changes may name them, and an owner's device that never met
-   * them has to give them a place.
+   * them has to give them a position.
    */
   const publish = async (replica: Replica, own: SpaceChannel): Promise<void> => {
     for (let attempt = 0, appended = 0; attempt < ACL_ATTEMPTS && appended < APPENDED_AT_ONCE; ) {
@@ -95,8 +95,8 @@ export function createAclAppender(deps: AclAppenderDeps) {
         if (own.ended.signal.aborted && !replica.closing()) continue; // the space went on to another place meanwhile
         throw error;
       }
-      if (!replica.acl.isPlaced(made.id)) await replica.acl.take([made.bytes]);
-      if (replica.acl.isPlaced(made.id)) return made;
+      if (!replica.acl.hasPosition(made.id)) await replica.acl.take([made.bytes]);
+      if (replica.acl.hasPosition(made.id)) return made;
     }
     throw refusedAs("network.unavailable", undefined, refusal("network.others_faster"));
   };

@@ -19,7 +19,7 @@ interface StoredItem {
 
 interface StoredAclRecord {
   readonly bytes: Uint8Array;
-  /** Its place in the stream, which an append names as its predecessor. */
+  /** Its position in the stream, which an append names as its predecessor. */
   readonly seq: number;
 }
 

@@ -31,7 +31,7 @@ export interface ChunkStore {
   /** Number of the present connection. What was put over another connection may have gone to another store. */
   connection(): number | undefined;
   /**
-   * Stores a chunk (already sealed for its readers) and reads it back: when this answers a place, the store acknowledged it
+   * Stores a chunk (already sealed for its readers) and reads it back: when this answers where it lies, the store acknowledged it
    * and gave the same bytes. "full": it has no room for it. Throws `network.unavailable` or `network.forbidden`.
    */
   put(keys: ChunkKeys, chunk: Uint8Array): Promise<StoredChunk | "full">;
@@ -41,8 +41,8 @@ export interface ChunkStore {
   locate(keys: ChunkKeys, digest: Uint8Array): Promise<StoredChunk | undefined>;
   /** Whether the store has something in its place, without fetching it: a hint, no proof that `get` succeeds. */
   has(keys: ChunkKeys, digest: Uint8Array): Promise<boolean>;
-  /** Whether the store is still the one that had a chunk at this place. */
-  isSame(place: StoredChunk): Promise<boolean>;
+  /** Whether the store is still the one that had this chunk where it is said to lie. */
+  isSame(stored: StoredChunk): Promise<boolean>;
 }
 
 /** A chunk and its seal fit a message of 1 MiB with room for headers. */

@@ -105,7 +105,7 @@ export function putLeftOut(write: ReplicaWrite, replica: Replica, { refused, cro
   if (refused > 0) write.putNote(MISSED, Uint8Array.of(isCrowded ? 1 : 0));
 }
 
-/** Whether the logs of changes are to be read from their start: much of what waited has found its place, or bodies are missed. */
+/** Whether the logs of changes are to be read from their start: much of what waited has found its position, or bodies are missed. */
 export function isToBeReadAgain(replica: Replica): boolean {
   const full = replica.note(LEFT_OUT);
   const hasRoom = full !== undefined && replica.waitingBytes() < ROOM_AGAIN * Number(readUint64(full, 0));

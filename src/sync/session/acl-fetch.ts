@@ -20,11 +20,11 @@ export async function fetchAcl(
 ): Promise<Refusal | undefined> {
   const { acl } = replica;
   let fault: Refusal | undefined;
-  if (!acl.isPlaced(state.aclHead)) {
+  if (!acl.hasPosition(state.aclHead)) {
     const ours = acl.count();
     // Asks first for what follows our own end; from the start if the two logs have parted before it.
     if (state.aclCount > ours) fault = await acl.take(await aclFrom(remote, replica.id, ours));
-    if (fault?.code === "acl.gap" || !acl.isPlaced(state.aclHead))
+    if (fault?.code === "acl.gap" || !acl.hasPosition(state.aclHead))
       fault = await acl.take(await aclFrom(remote, replica.id, 0));
   }
   if (isPending(state.pending) && !equalBytes(state.pending, acl.pendingDigest())) {

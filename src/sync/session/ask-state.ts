@@ -66,9 +66,9 @@ async function restOf(remote: RemoteReplica, replica: Replica): Promise<Pick<Who
     for (const [index, part] of shown.entries())
       if ((page.shared[index >> 3] ?? 0) & (1 << (index & 7))) shared.add(part);
     for (const other of page.vector) {
-      const place = concatBytes(other.author, other.writer);
-      if (Buffer.compare(place, after) <= 0) throw new SessionFault("the peer's vector does not go forward");
-      after = place;
+      const position = concatBytes(other.author, other.writer);
+      if (Buffer.compare(position, after) <= 0) throw new SessionFault("the peer's vector does not go forward");
+      after = position;
       states.push(sharing(keyed(other)));
     }
     if (!page.rest) return { vector: whole() };

@@ -162,7 +162,7 @@ describe("bodies that are not everywhere", () => {
       append(type, tx, { dataset: "defs" }, "v");
       return type.idText;
     });
-    const isOfType = (bytes: Uint8Array) => a.store.sync.placeOf(changeIdOf(bytes))?.objectNo === typeNo;
+    const isOfType = (bytes: Uint8Array) => a.store.sync.positionOf(changeIdOf(bytes))?.objectNo === typeNo;
     const typeNo = a.engine.object(typeId)!.no;
     await a.engine.write((tx) => tx.deleteObject(tx.object(typeId)!));
     await pullAll(stubbing(a, account, isOfType), b);
