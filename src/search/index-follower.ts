@@ -1,7 +1,7 @@
 /**
  * Keeps the index of a space in step with its rows: it follows their log from a durable cursor, and reads older rows from the
  * newest on. Both proceed in slices, and each slice is one transaction together with its cursor. A crash therefore leaves an
- * index that stands at an earlier place and goes on from there.
+ * index that stands at an earlier position and goes on from there.
  */
 import { isJsonObject, type JsonObject } from "../protocol/json.ts";
 import type { IndexStore, IndexUnit } from "../store/search/index-store.ts";

@@ -23,7 +23,7 @@ export function without(expression: string, excluded: readonly string[]): string
   return excluded.length === 0 ? expression : `(${expression} NOT ${anyOf(excluded)})`;
 }
 
-/** Returns an expression for texts at one of these places; `tokens` are in the column for filters. */
-export function placeExpression(tokens: readonly string[]): string {
-  return `(${tokens.map((token) => `place : "${token}"`).join(" OR ")})`;
+/** Returns an expression for texts with one of these tokens; they are in the column for filters. */
+export function filterExpression(tokens: readonly string[]): string {
+  return `(${tokens.map((token) => `filters : "${token}"`).join(" OR ")})`;
 }

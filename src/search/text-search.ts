@@ -2,9 +2,9 @@
 
 import { refusedAs } from "../protocol/errors.ts";
 import { refusal } from "../protocol/refusals.ts";
-import { type IndexStore, placeToken, sampleToken, type UnitScope } from "../store/search/index-store.ts";
+import { filterToken, type IndexStore, sampleToken, type UnitScope } from "../store/search/index-store.ts";
 import type { UnitFilter } from "../store/search/vector-table.ts";
-import { allOf, anyOf, placeExpression, termExpression, without } from "./match-expression.ts";
+import { allOf, anyOf, filterExpression, termExpression, without } from "./match-expression.ts";
 import { queryTerms, strictTerm, type Term } from "./query-terms.ts";
 
 /** A request with more terms is a text rather than a query. */
@@ -26,8 +26,8 @@ export interface ParsedSearch {
   readonly impossible: boolean;
   /** For each excluded term, the expression of what must not be found. */
   readonly excluded: readonly string[];
-  /** For each filter, the expression of the places where a result may be. */
-  readonly places: readonly string[];
+  /** For each filter, the expression of where a result may be. */
+  readonly filters: readonly string[];
   readonly filter: SearchFilter;
 }
 
@@ -45,17 +45,17 @@ export function parseSearch(query: string, filter: SearchFilter): ParsedSearch {
       { limit: MAX_PHRASE_TOKENS },
       refusal("search.phrase_words", { limit: MAX_PHRASE_TOKENS }),
     );
-  const places: string[] = [];
+  const filters: string[] = [];
   if (filter.scopes && filter.scopes.length > 0)
-    places.push(placeExpression([...new Set(filter.scopes)].map((scope) => placeToken("scope", scope))));
-  if (filter.objectId) places.push(placeExpression([placeToken("object", filter.objectId)]));
-  if (filter.dataset) places.push(placeExpression([placeToken("dataset", filter.dataset)]));
+    filters.push(filterExpression([...new Set(filter.scopes)].map((scope) => filterToken("scope", scope))));
+  if (filter.objectId) filters.push(filterExpression([filterToken("object", filter.objectId)]));
+  if (filter.dataset) filters.push(filterExpression([filterToken("dataset", filter.dataset)]));
   return {
     terms,
     required: required.filter((term) => term !== undefined),
     impossible: required.includes(undefined),
     excluded: excluded.flatMap((term) => (term ? [termExpression(term)] : [])),
-    places,
+    filters,
     filter,
   };
 }
@@ -64,7 +64,7 @@ export function parseSearch(query: string, filter: SearchFilter): ParsedSearch {
 export function searchText(store: IndexStore, parsed: ParsedSearch, limit: number): { id: number; score: number }[] {
   if (parsed.impossible) return [];
   const expressionOf = (words: readonly string[]): string =>
-    without(allOf([...words, ...parsed.required.map(termExpression), ...parsed.places]), parsed.excluded);
+    without(allOf([...words, ...parsed.required.map(termExpression), ...parsed.filters]), parsed.excluded);
   if (parsed.terms.length === 0) return parsed.required.length > 0 ? store.match(expressionOf([]), limit) : [];
   const met = parsed.terms
     .map(termExpression)
@@ -99,20 +99,20 @@ function commonest(
 function weighable(store: IndexStore, expressionOf: (words: readonly string[]) => string, words: string): string {
   const expression = expressionOf([words]);
   if (store.countMatches(expression, MOST_WEIGHED + 1) <= MOST_WEIGHED) return expression;
-  return expressionOf([words, placeExpression([sampleToken(0)])]);
+  return expressionOf([words, filterExpression([sampleToken(0)])]);
 }
 
 /** Returns the units that may be found at all, whatever the query is; undefined where all may. */
 export function unitsToSearch(store: IndexStore, parsed: ParsedSearch): UnitFilter | undefined {
   if (parsed.impossible) return { count: () => 0, all: () => [] };
-  const { required, excluded, places, filter } = parsed;
-  const parts = [...required.map(termExpression), ...places];
+  const { required, excluded, filters, filter } = parsed;
+  const parts = [...required.map(termExpression), ...filters];
   if (parts.length === 0 && excluded.length === 0) return undefined;
   if (parts.length === 0) return { count: (most) => most, all: () => store.allExcept(anyOf(excluded)) };
   const expression = without(allOf(parts), excluded);
   return {
     count: (most) => store.countMatches(expression, most),
     all: () => store.matchAll(expression),
-    ...(required.length + excluded.length === 0 ? { among: (ids) => store.placedAmong(ids, filter) } : {}),
+    ...(required.length + excluded.length === 0 ? { among: (ids) => store.withinScope(ids, filter) } : {}),
   };
 }

@@ -196,7 +196,7 @@ function parts(raw: string, start: number, end: number, out: Tokens): Parts {
   if (/^v\d/i.test(raw)) segments.push(raw.slice(1));
   let from = start;
   for (const segment of segments) {
-    const at = placeOf(raw, segment, from - start) + start;
+    const at = offsetOf(raw, segment, from - start) + start;
     from = at;
     const folded = fold(segment);
     if (emitted.has(folded) || !(BETWEEN_PARTS.test(segment) || HAS_HUMP.test(segment))) continue;
@@ -206,14 +206,14 @@ function parts(raw: string, start: number, end: number, out: Tokens): Parts {
   }
   for (const piece of raw.split(BETWEEN_PARTS)) humped(piece, raw, start, emitted, out);
   const atomsFrom = out.exact.texts.length;
-  let place = 0;
+  let offset = 0;
   let count = 0;
   for (const piece of raw.split(BETWEEN_PARTS)) {
     for (const atom of piece.split(HUMP)) {
       if (atom === "" || count++ >= MAX_COMPOUND_PARTS) continue;
-      place = placeOf(raw, atom, place);
-      word(atom, start + place, start + place + atom.length, out);
-      place += atom.length;
+      offset = offsetOf(raw, atom, offset);
+      word(atom, start + offset, start + offset + atom.length, out);
+      offset += atom.length;
     }
   }
   return { atomsFrom, isWhole };
@@ -224,12 +224,12 @@ function humped(piece: string, raw: string, start: number, emitted: Set<string>,
   const folded = fold(piece);
   if (emitted.has(folded) || !HAS_HUMP.test(piece)) return;
   emitted.add(folded);
-  const at = start + placeOf(raw, piece, 0);
+  const at = start + offsetOf(raw, piece, 0);
   put(out.exact, folded, at, at + piece.length);
 }
 
 /** Returns where `part` is in `raw`, at or after `from` if it occurs there. */
-function placeOf(raw: string, part: string, from: number): number {
+function offsetOf(raw: string, part: string, from: number): number {
   const at = raw.indexOf(part, from);
   return at < 0 ? Math.max(0, raw.indexOf(part)) : at;
 }
@@ -275,23 +275,23 @@ const isKana = (script: number): boolean => script === SCRIPT.han || script === 
 
 function tokeniseRun(raw: string, start: number, script: number, out: Tokens): void {
   const clusters: string[] = [];
-  const places: number[] = [];
+  const offsets: number[] = [];
   let at = 0;
   for (const cluster of NEEDS_CLUSTERS.test(raw) ? clustersOf(raw) : raw) {
     const folded = cluster.length === 1 && isPlainHan(cluster.charCodeAt(0)) ? cluster : fold(cluster);
     if (folded !== "") {
       clusters.push(folded);
-      places.push(start + at);
+      offsets.push(start + at);
     }
     at += cluster.length;
   }
   const count = clusters.length;
   if (count === 0) return;
-  places.push(start + at);
-  for (let i = 0; i + 1 < count; i++) put(out.exact, clusters[i]! + clusters[i + 1]!, places[i]!, places[i + 2]!);
-  put(out.exact, clusters[count - 1]!, places[count - 1]!, places[count]!);
+  offsets.push(start + at);
+  for (let i = 0; i + 1 < count; i++) put(out.exact, clusters[i]! + clusters[i + 1]!, offsets[i]!, offsets[i + 2]!);
+  put(out.exact, clusters[count - 1]!, offsets[count - 1]!, offsets[count]!);
   if (script === SCRIPT.hangul) put(out.words, clusters.join(""), start, start + raw.length);
-  else dictionaryWords(clusters, places, out);
+  else dictionaryWords(clusters, offsets, out);
 }
 
 /** Han and hiragana that folding does not change. */
@@ -301,7 +301,7 @@ function* clustersOf(raw: string): Generator<string> {
   for (const { segment } of graphemes.segment(raw)) yield segment;
 }
 
-function dictionaryWords(clusters: readonly string[], places: readonly number[], out: Tokens): void {
+function dictionaryWords(clusters: readonly string[], offsets: readonly number[], out: Tokens): void {
   const joined = clusters.join("");
   let cluster = 0;
   let length = 0;
@@ -312,7 +312,7 @@ function dictionaryWords(clusters: readonly string[], places: readonly number[],
     while (length < cut) length += clusters[cluster++]!.length;
     // A cut inside a cluster does not count.
     if (length > cut) continue;
-    put(out.words, joined.slice(begun, cut), places[from]!, places[cluster]!);
+    put(out.words, joined.slice(begun, cut), offsets[from]!, offsets[cluster]!);
     begun = cut;
     from = cluster;
   }

@@ -30,7 +30,7 @@ export function parsePipeline(input: unknown, options: FilterOptions = {}): Pipe
   return { stages, expressions: parser.expressions };
 }
 
-type StageParser = (operand: Json, place: PipelinePath) => StageAction;
+type StageParser = (operand: Json, where: PipelinePath) => StageAction;
 
 class PipelineParser {
   readonly #options: FilterOptions;
@@ -42,17 +42,17 @@ class PipelineParser {
   constructor(options: FilterOptions) {
     this.#options = options;
     this.#parsers = new Map<string, StageParser>([
-      ["$match", (operand, place) => this.#parseMatch(operand, place)],
+      ["$match", (operand, where) => this.#parseMatch(operand, where)],
       ["$sort", parseSortStage],
-      ["$skip", (operand, place) => ({ kind: "skip", count: wholeNumber(operand, 0, place) })],
-      ["$limit", (operand, place) => ({ kind: "limit", count: wholeNumber(operand, 1, place) })],
+      ["$skip", (operand, where) => ({ kind: "skip", count: wholeNumber(operand, 0, where) })],
+      ["$limit", (operand, where) => ({ kind: "limit", count: wholeNumber(operand, 1, where) })],
       ["$count", parseCount],
-      ["$project", (operand, place) => this.#parseProject(operand, place)],
-      ["$addFields", (operand, place) => this.#parseAddFields(operand, place)],
-      ["$set", (operand, place) => this.#parseAddFields(operand, place)],
+      ["$project", (operand, where) => this.#parseProject(operand, where)],
+      ["$addFields", (operand, where) => this.#parseAddFields(operand, where)],
+      ["$set", (operand, where) => this.#parseAddFields(operand, where)],
       ["$unwind", parseUnwind],
-      ["$group", (operand, place) => this.#parseGroup(operand, place)],
-      ["$facet", (operand, place) => this.#parseFacet(operand, place)],
+      ["$group", (operand, where) => this.#parseGroup(operand, where)],
+      ["$facet", (operand, where) => this.#parseFacet(operand, where)],
       ["$lookup", parseLookup],
     ]);
   }
@@ -61,41 +61,41 @@ class PipelineParser {
     return this.#scope.nodes();
   }
 
-  parseStages(input: readonly unknown[], place: PipelinePath, inFacet: boolean): Stage[] {
+  parseStages(input: readonly unknown[], where: PipelinePath, inFacet: boolean): Stage[] {
     return input.map((entry, index) => {
-      const at = below(place, index);
+      const at = below(where, index);
       if (++this.#stages > LIMITS.pipelineStages) throw badPipeline(at, refusal("pipeline.stages"));
       if (!isJsonObject(entry)) throw badPipeline(at, refusal("pipeline.stage"));
       const [name, ...others] = Object.keys(entry);
       if (name === undefined || others.length > 0) throw badPipeline(at, refusal("pipeline.one_key"));
-      const stagePlace: PipelinePath = { stage: name, path: joinPath(at.path, name) };
+      const stageAt: PipelinePath = { stage: name, path: joinPath(at.path, name) };
       const parser = this.#parsers.get(name);
-      if (!parser) throw badPipeline(stagePlace, refusal("pipeline.no_stage", { stages: [...this.#parsers.keys()] }));
-      if (inFacet && name === "$facet") throw badPipeline(stagePlace, refusal("stage.facet_in_facet"));
-      return { ...parser(entry[name] as Json, stagePlace), text: shorten(JSON.stringify(entry)) };
+      if (!parser) throw badPipeline(stageAt, refusal("pipeline.no_stage", { stages: [...this.#parsers.keys()] }));
+      if (inFacet && name === "$facet") throw badPipeline(stageAt, refusal("stage.facet_in_facet"));
+      return { ...parser(entry[name] as Json, stageAt), text: shorten(JSON.stringify(entry)) };
     });
   }
 
-  #parseMatch(operand: Json, place: PipelinePath): StageAction {
-    if (!isJsonObject(operand)) throw badPipeline(place, refusal("stage.filter"));
+  #parseMatch(operand: Json, where: PipelinePath): StageAction {
+    if (!isJsonObject(operand)) throw badPipeline(where, refusal("stage.filter"));
     const conditions: Evaluate[] = [];
-    const plain = this.#takeExpressions(operand, place, conditions, 1);
+    const plain = this.#takeExpressions(operand, where, conditions, 1);
     try {
       return { kind: "match", filter: parseFilter(plain, this.#options), conditions };
     } catch (error) {
       if (!(error instanceof SvcError && error.refusal)) throw error;
-      const at = joinPath(place.path, String(error.details?.["path"] ?? ""));
-      if (error.code === "filter.unknown_operator") throw badPipeline({ stage: place.stage, path: at }, error.refusal);
+      const at = joinPath(where.path, String(error.details?.["path"] ?? ""));
+      if (error.code === "filter.unknown_operator") throw badPipeline({ stage: where.stage, path: at }, error.refusal);
       const { code, details, message, refusal: why } = error;
       throw new SvcError(code, { details: { ...details, path: at }, message, refusal: why });
     }
   }
 
   /** The filter without its `$expr` conditions, which stand at its top or inside `$and`. */
-  #takeExpressions(filter: JsonObject, place: PipelinePath, into: Evaluate[], depth: number): JsonObject {
+  #takeExpressions(filter: JsonObject, where: PipelinePath, into: Evaluate[], depth: number): JsonObject {
     const plain: JsonObject = {};
     for (const [key, value] of Object.entries(filter)) {
-      const at = below(place, key);
+      const at = below(where, key);
       if (key === "$expr") into.push(this.#scope.parse(value, at).evaluate);
       else if (key === "$and" && Array.isArray(value) && depth < LIMITS.filterDepth)
         plain[key] = value.map((part, index) =>
@@ -106,11 +106,11 @@ class PipelineParser {
     return plain;
   }
 
-  #parseProject(operand: Json, place: PipelinePath): StageAction {
-    const entries = nonEmptyObject(operand, place, refusal("stage.project"));
+  #parseProject(operand: Json, where: PipelinePath): StageAction {
+    const entries = nonEmptyObject(operand, where, refusal("stage.project"));
     const before = this.#scope.composites();
     const fields = entries.map(([name, value]): OutputField => {
-      const at = below(place, name);
+      const at = below(where, name);
       checkOutputName(name, at);
       if (value === 0 || value === false) throw badPipeline(at, refusal("stage.exclusion"));
       if (typeof value === "number" || value === true) return this.#field(name, `$${name}`, at);
@@ -120,18 +120,18 @@ class PipelineParser {
     return { kind: "project", fields, mayGrow: this.#mayGrow(fields, before) };
   }
 
-  #parseAddFields(operand: Json, place: PipelinePath): StageAction {
-    const entries = nonEmptyObject(operand, place, refusal("stage.set"));
+  #parseAddFields(operand: Json, where: PipelinePath): StageAction {
+    const entries = nonEmptyObject(operand, where, refusal("stage.set"));
     const before = this.#scope.composites();
     const fields = entries.map(([name, value]) => {
-      const at = below(place, name);
+      const at = below(where, name);
       return this.#field(checkOutputName(name, at), value, at);
     });
     return { kind: "addFields", fields, mayGrow: this.#mayGrow(fields, before) };
   }
 
-  #field(name: string, value: Json, place: PipelinePath): OutputField {
-    return { name, evaluate: this.#scope.parse(value, place).evaluate };
+  #field(name: string, value: Json, where: PipelinePath): OutputField {
+    return { name, evaluate: this.#scope.parse(value, where).evaluate };
   }
 
   #mayGrow(fields: readonly OutputField[], compositesBefore: number): boolean {
@@ -139,24 +139,24 @@ class PipelineParser {
     return this.#fields > FEW_FIELDS || this.#scope.composites() > compositesBefore;
   }
 
-  #parseGroup(operand: Json, place: PipelinePath): StageAction {
-    const entries = nonEmptyObject(operand, place, refusal("stage.group"));
+  #parseGroup(operand: Json, where: PipelinePath): StageAction {
+    const entries = nonEmptyObject(operand, where, refusal("stage.group"));
     const keys = entries.filter(([name]) => name === "_id" || name === "id");
     const [key] = keys;
-    if (!key || keys.length > 1) throw badPipeline(place, refusal("stage.group_key"));
+    if (!key || keys.length > 1) throw badPipeline(where, refusal("stage.group_key"));
     const fields = entries
       .filter((entry) => entry !== key)
-      .map(([name, value]) => this.#parseGroupField(name, value, below(place, name)));
-    return { kind: "group", key: this.#scope.parse(key[1], below(place, key[0])), fields };
+      .map(([name, value]) => this.#parseGroupField(name, value, below(where, name)));
+    return { kind: "group", key: this.#scope.parse(key[1], below(where, key[0])), fields };
   }
 
-  #parseGroupField(name: string, value: Json, place: PipelinePath): GroupField {
-    checkOutputName(name, place);
+  #parseGroupField(name: string, value: Json, where: PipelinePath): GroupField {
+    checkOutputName(name, where);
     const [only, ...others] = isJsonObject(value) ? Object.entries(value) : [];
     if (!only || others.length > 0)
-      throw badPipeline(place, refusal("stage.accumulators", { names: ACCUMULATOR_NAMES }));
+      throw badPipeline(where, refusal("stage.accumulators", { names: ACCUMULATOR_NAMES }));
     const [operator, operand] = only;
-    const at = below(place, operator);
+    const at = below(where, operator);
     const accumulator = ACCUMULATOR_NAMES.find((candidate) => candidate === operator);
     if (!accumulator) throw badPipeline(at, refusal("stage.no_accumulator", { names: ACCUMULATOR_NAMES }));
     if (accumulator === "$count" && !(isJsonObject(operand) && Object.keys(operand).length === 0))
@@ -164,10 +164,10 @@ class PipelineParser {
     return { name, accumulator, operand: this.#scope.parse(operand, at) };
   }
 
-  #parseFacet(operand: Json, place: PipelinePath): StageAction {
-    const entries = nonEmptyObject(operand, place, refusal("stage.facets"));
+  #parseFacet(operand: Json, where: PipelinePath): StageAction {
+    const entries = nonEmptyObject(operand, where, refusal("stage.facets"));
     const branches = entries.map(([name, stages]): FacetBranch => {
-      const at = below(place, name);
+      const at = below(where, name);
       checkOutputName(name, at);
       if (!Array.isArray(stages)) throw badPipeline(at, refusal("stage.facet"));
       return { name, stages: this.parseStages(stages, at, true) };
@@ -176,68 +176,68 @@ class PipelineParser {
   }
 }
 
-function parseSortStage(operand: Json, place: PipelinePath): StageAction {
-  const entries = nonEmptyObject(operand, place, refusal("stage.sort"));
-  if (entries.length > LIMITS.sortKeys) throw badPipeline(place, refusal("stage.sort_paths"));
+function parseSortStage(operand: Json, where: PipelinePath): StageAction {
+  const entries = nonEmptyObject(operand, where, refusal("stage.sort"));
+  if (entries.length > LIMITS.sortKeys) throw badPipeline(where, refusal("stage.sort_paths"));
   const keys = entries.map(([path, direction]): SortKey => {
-    if (direction !== 1 && direction !== -1) throw badPipeline(below(place, path), refusal("stage.direction"));
-    if (path === "") throw badPipeline(place, refusal("stage.path_empty"));
+    if (direction !== 1 && direction !== -1) throw badPipeline(below(where, path), refusal("stage.direction"));
+    if (path === "") throw badPipeline(where, refusal("stage.path_empty"));
     return { path: toFieldPath(path), descending: direction === -1 };
   });
   return { kind: "sort", keys };
 }
 
-function wholeNumber(operand: Json, least: number, place: PipelinePath): number {
+function wholeNumber(operand: Json, least: number, where: PipelinePath): number {
   if (typeof operand !== "number" || !Number.isSafeInteger(operand) || operand < least)
-    throw badPipeline(place, refusal("stage.integer", { least }));
+    throw badPipeline(where, refusal("stage.integer", { least }));
   return operand;
 }
 
-function parseCount(operand: Json, place: PipelinePath): StageAction {
-  if (typeof operand !== "string") throw badPipeline(place, refusal("stage.count"));
-  return { kind: "count", name: checkOutputName(operand, place) };
+function parseCount(operand: Json, where: PipelinePath): StageAction {
+  if (typeof operand !== "string") throw badPipeline(where, refusal("stage.count"));
+  return { kind: "count", name: checkOutputName(operand, where) };
 }
 
-function parseUnwind(operand: Json, place: PipelinePath): StageAction {
+function parseUnwind(operand: Json, where: PipelinePath): StageAction {
   const named: JsonObject = isJsonObject(operand) ? operand : { path: operand };
   for (const key of Object.keys(named))
     if (key !== "path" && key !== "preserveNullAndEmptyArrays")
-      throw badPipeline(below(place, key), refusal("stage.unwind_option"));
+      throw badPipeline(below(where, key), refusal("stage.unwind_option"));
   const { path, preserveNullAndEmptyArrays: preserve = false } = named as {
     path?: Json;
     preserveNullAndEmptyArrays?: Json;
   };
   if (typeof path !== "string" || !/^\$[^$.][^.]*(?:\.[^$.][^.]*)*$/.test(path))
-    throw badPipeline(isJsonObject(operand) ? below(place, "path") : place, refusal("stage.unwind_path"));
+    throw badPipeline(isJsonObject(operand) ? below(where, "path") : where, refusal("stage.unwind_path"));
   if (typeof preserve !== "boolean")
-    throw badPipeline(below(place, "preserveNullAndEmptyArrays"), refusal("stage.boolean"));
+    throw badPipeline(below(where, "preserveNullAndEmptyArrays"), refusal("stage.boolean"));
   return { kind: "unwind", path: toFieldPath(path.slice(1)), preserve };
 }
 
-function parseLookup(operand: Json, place: PipelinePath): StageAction {
-  const named = Object.fromEntries(nonEmptyObject(operand, place, refusal("stage.lookup")));
+function parseLookup(operand: Json, where: PipelinePath): StageAction {
+  const named = Object.fromEntries(nonEmptyObject(operand, where, refusal("stage.lookup")));
   for (const key of Object.keys(named))
     if (!["localField", "foreignField", "as"].includes(key))
-      throw badPipeline(below(place, key), refusal("stage.lookup_option"));
+      throw badPipeline(below(where, key), refusal("stage.lookup_option"));
   const { localField, foreignField, as } = named;
   if (typeof localField !== "string" || localField === "" || localField.startsWith("$"))
-    throw badPipeline(below(place, "localField"), refusal("stage.lookup_local"));
-  if (foreignField !== "id") throw badPipeline(below(place, "foreignField"), refusal("stage.lookup_foreign"));
-  if (typeof as !== "string") throw badPipeline(below(place, "as"), refusal("stage.lookup_as"));
-  return { kind: "lookup", localField, as: checkOutputName(as, below(place, "as")) };
+    throw badPipeline(below(where, "localField"), refusal("stage.lookup_local"));
+  if (foreignField !== "id") throw badPipeline(below(where, "foreignField"), refusal("stage.lookup_foreign"));
+  if (typeof as !== "string") throw badPipeline(below(where, "as"), refusal("stage.lookup_as"));
+  return { kind: "lookup", localField, as: checkOutputName(as, below(where, "as")) };
 }
 
-function nonEmptyObject(operand: Json, place: PipelinePath, takes: Refusal): [string, Json][] {
+function nonEmptyObject(operand: Json, where: PipelinePath, takes: Refusal): [string, Json][] {
   const entries = isJsonObject(operand) ? Object.entries(operand) : [];
-  if (entries.length === 0) throw badPipeline(place, takes);
+  if (entries.length === 0) throw badPipeline(where, takes);
   return entries;
 }
 
 /** `{"a": {"b": 1}}` could mean to keep `a.b` or to write 1, so it is refused rather than read in one of the two ways. */
-function refuseNestedFlags(value: Json, place: PipelinePath): void {
+function refuseNestedFlags(value: Json, where: PipelinePath): void {
   if (!isJsonObject(value) || Object.keys(value).some((key) => key.startsWith("$"))) return;
   for (const [key, part] of Object.entries(value)) {
-    const at = below(place, key);
+    const at = below(where, key);
     if (typeof part === "number" || typeof part === "boolean") throw badPipeline(at, refusal("stage.nested_flag"));
     refuseNestedFlags(part, at);
   }

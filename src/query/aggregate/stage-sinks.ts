@@ -82,7 +82,7 @@ function allTrue(conditions: readonly Evaluate[], doc: JsonObject): boolean {
   return true;
 }
 
-interface Placed {
+interface Sorted {
   readonly doc: JsonObject;
   readonly entry: SortEntry;
   /** The position at which the document arrived; documents with equal keys keep this order. */
@@ -92,7 +92,7 @@ interface Placed {
 
 function createSortSink(keys: readonly SortKey[], kept: number, next: Sink, meter: MemoryMeter): Sink {
   const compareKeys = compareEntries(keys);
-  const best = createTopK<Placed>(kept, (a, b) => compareKeys(a.entry, b.entry) || a.index - b.index);
+  const best = createTopK<Sorted>(kept, (a, b) => compareKeys(a.entry, b.entry) || a.index - b.index);
   let index = 0;
   let held = 0;
   return {

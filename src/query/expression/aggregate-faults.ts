@@ -10,8 +10,8 @@ export interface PipelinePath {
   readonly path: string;
 }
 
-export function below(place: PipelinePath, key: string | number): PipelinePath {
-  return { stage: place.stage, path: joinPath(place.path, String(key)) };
+export function below(where: PipelinePath, key: string | number): PipelinePath {
+  return { stage: where.stage, path: joinPath(where.path, String(key)) };
 }
 
 export function badPipeline({ stage, path }: PipelinePath, why: Refusal): SvcError {

@@ -28,12 +28,12 @@ export const DATE_OPERATORS: readonly [string, OperatorParser][] = [
   ["$week", datePart(weekOf)],
 ];
 
-function parseDateAdd(...[operand, place, scope]: Parameters<OperatorParser>): Evaluate {
-  const named = parseNamed(operand, place, ["startDate", "unit", "amount"], ["timezone"]);
-  const start = scope.parse(named.startDate, below(place, "startDate")).evaluate;
-  const amount = scope.parse(named.amount, below(place, "amount")).evaluate;
-  const unit = parseUnit(named.unit, below(place, "unit"));
-  const zone = parseZone(named.timezone, below(place, "timezone"));
+function parseDateAdd(...[operand, where, scope]: Parameters<OperatorParser>): Evaluate {
+  const named = parseNamed(operand, where, ["startDate", "unit", "amount"], ["timezone"]);
+  const start = scope.parse(named.startDate, below(where, "startDate")).evaluate;
+  const amount = scope.parse(named.amount, below(where, "amount")).evaluate;
+  const unit = parseUnit(named.unit, below(where, "unit"));
+  const zone = parseZone(named.timezone, below(where, "timezone"));
   return (doc) => {
     const ms = instantOf(start(doc));
     const count = amount(doc);
@@ -42,13 +42,13 @@ function parseDateAdd(...[operand, place, scope]: Parameters<OperatorParser>): E
   };
 }
 
-function parseDateDiff(...[operand, place, scope]: Parameters<OperatorParser>): Evaluate {
-  const named = parseNamed(operand, place, ["startDate", "endDate", "unit"], ["timezone", "startOfWeek"]);
-  const start = scope.parse(named.startDate, below(place, "startDate")).evaluate;
-  const end = scope.parse(named.endDate, below(place, "endDate")).evaluate;
-  const unit = parseUnit(named.unit, below(place, "unit"));
-  const zone = parseZone(named.timezone, below(place, "timezone"));
-  const weekStart = parseWeekStart(named.startOfWeek, below(place, "startOfWeek"));
+function parseDateDiff(...[operand, where, scope]: Parameters<OperatorParser>): Evaluate {
+  const named = parseNamed(operand, where, ["startDate", "endDate", "unit"], ["timezone", "startOfWeek"]);
+  const start = scope.parse(named.startDate, below(where, "startDate")).evaluate;
+  const end = scope.parse(named.endDate, below(where, "endDate")).evaluate;
+  const unit = parseUnit(named.unit, below(where, "unit"));
+  const zone = parseZone(named.timezone, below(where, "timezone"));
+  const weekStart = parseWeekStart(named.startOfWeek, below(where, "startOfWeek"));
   return (doc) => {
     const from = instantOf(start(doc));
     const to = instantOf(end(doc));
@@ -56,15 +56,15 @@ function parseDateDiff(...[operand, place, scope]: Parameters<OperatorParser>): 
   };
 }
 
-function parseDateTrunc(...[operand, place, scope]: Parameters<OperatorParser>): Evaluate {
-  const named = parseNamed(operand, place, ["date", "unit"], ["binSize", "timezone", "startOfWeek"]);
-  const date = scope.parse(named.date, below(place, "date")).evaluate;
-  const unit = parseUnit(named.unit, below(place, "unit"));
-  const zone = parseZone(named.timezone, below(place, "timezone"));
-  const weekStart = parseWeekStart(named.startOfWeek, below(place, "startOfWeek"));
+function parseDateTrunc(...[operand, where, scope]: Parameters<OperatorParser>): Evaluate {
+  const named = parseNamed(operand, where, ["date", "unit"], ["binSize", "timezone", "startOfWeek"]);
+  const date = scope.parse(named.date, below(where, "date")).evaluate;
+  const unit = parseUnit(named.unit, below(where, "unit"));
+  const zone = parseZone(named.timezone, below(where, "timezone"));
+  const weekStart = parseWeekStart(named.startOfWeek, below(where, "startOfWeek"));
   const { binSize = 1 } = named;
   if (typeof binSize !== "number" || !Number.isSafeInteger(binSize) || binSize < 1)
-    throw badPipeline(below(place, "binSize"), refusal("expression.positive"));
+    throw badPipeline(below(where, "binSize"), refusal("expression.positive"));
   return (doc) => {
     const ms = instantOf(date(doc));
     return ms === undefined ? null : toDate(truncateDate(ms, unit, binSize, zone, weekStart));
@@ -73,15 +73,15 @@ function parseDateTrunc(...[operand, place, scope]: Parameters<OperatorParser>):
 
 /** `{"$year": <date>}` or `{"$year": {"date": <date>, "timezone": "…"}}`. */
 function datePart(read: (ms: number, zone: TimeZone) => number): OperatorParser {
-  return (operand, place, scope) => {
+  return (operand, where, scope) => {
     const named =
       typeof operand === "object" && operand !== null && !Array.isArray(operand) && Object.hasOwn(operand, "date")
-        ? parseNamed(operand, place, ["date"], ["timezone"])
+        ? parseNamed(operand, where, ["date"], ["timezone"])
         : undefined;
     const [date] = named
-      ? [scope.parse(named.date, below(place, "date")).evaluate]
-      : parseArguments(operand, place, scope, 1);
-    const zone = parseZone(named?.timezone, below(place, "timezone"));
+      ? [scope.parse(named.date, below(where, "date")).evaluate]
+      : parseArguments(operand, where, scope, 1);
+    const zone = parseZone(named?.timezone, below(where, "timezone"));
     return (doc) => {
       const ms = instantOf(date?.(doc));
       return ms === undefined ? null : read(ms, zone);
@@ -93,24 +93,24 @@ function toDate(ms: number | undefined): Json {
   return ms !== undefined && isInstantMs(ms) ? toInstant(ms) : null;
 }
 
-function parseUnit(value: Json, place: PipelinePath): TimeUnit {
+function parseUnit(value: Json, where: PipelinePath): TimeUnit {
   const unit = TIME_UNITS.find((name) => name === value);
-  if (!unit) throw badPipeline(place, refusal("expression.one_of", { values: TIME_UNITS }));
+  if (!unit) throw badPipeline(where, refusal("expression.one_of", { values: TIME_UNITS }));
   return unit;
 }
 
-function parseZone(value: Json | undefined, place: PipelinePath): TimeZone {
+function parseZone(value: Json | undefined, where: PipelinePath): TimeZone {
   if (value === undefined) return UTC;
   const zone = typeof value === "string" ? parseTimeZone(value) : undefined;
-  if (!zone) throw badPipeline(place, refusal("expression.zone"));
+  if (!zone) throw badPipeline(where, refusal("expression.zone"));
   return zone;
 }
 
 /** Takes full names or their first three letters, in any case; Sunday where absent. */
-function parseWeekStart(value: Json | undefined, place: PipelinePath): Weekday {
+function parseWeekStart(value: Json | undefined, where: PipelinePath): Weekday {
   if (value === undefined) return 0;
   const name = typeof value === "string" ? value.toLowerCase() : "";
   const day = WEEKDAYS.findIndex((weekday) => weekday === name || weekday.slice(0, 3) === name);
-  if (day < 0) throw badPipeline(place, refusal("expression.one_of", { values: WEEKDAYS }));
+  if (day < 0) throw badPipeline(where, refusal("expression.one_of", { values: WEEKDAYS }));
   return day as Weekday;
 }

@@ -8,7 +8,7 @@ import { type Evaluate, isTruthy, type OperatorParser, parseArguments, parseName
 export const LOGIC_OPERATORS: readonly [string, OperatorParser][] = [
   ["$cond", parseCond],
   ["$switch", parseSwitch],
-  ["$ifNull", (operand, place, scope) => ifNull(parseArguments(operand, place, scope, 2, Number.POSITIVE_INFINITY))],
+  ["$ifNull", (operand, where, scope) => ifNull(parseArguments(operand, where, scope, 2, Number.POSITIVE_INFINITY))],
   ["$eq", comparison((order) => order === 0)],
   ["$ne", comparison((order) => order !== 0)],
   ["$gt", comparison((order) => order > 0)],
@@ -19,25 +19,25 @@ export const LOGIC_OPERATORS: readonly [string, OperatorParser][] = [
 ];
 
 function comparison(answer: (order: number) => boolean | number): OperatorParser {
-  return (operand, place, scope) => {
-    const [left, right] = parseArguments(operand, place, scope, 2);
+  return (operand, where, scope) => {
+    const [left, right] = parseArguments(operand, where, scope, 2);
     return (doc) => answer(compareValues(left?.(doc), right?.(doc)));
   };
 }
 
-function parseCond(...[operand, place, scope]: Parameters<OperatorParser>): Evaluate {
-  const named = Array.isArray(operand) ? undefined : parseNamed(operand, place, ["if", "then", "else"]);
+function parseCond(...[operand, where, scope]: Parameters<OperatorParser>): Evaluate {
+  const named = Array.isArray(operand) ? undefined : parseNamed(operand, where, ["if", "then", "else"]);
   const [condition, then, otherwise] = named
-    ? (["if", "then", "else"] as const).map((name) => scope.parse(named[name], below(place, name)).evaluate)
-    : parseArguments(operand, place, scope, 3);
+    ? (["if", "then", "else"] as const).map((name) => scope.parse(named[name], below(where, name)).evaluate)
+    : parseArguments(operand, where, scope, 3);
   return (doc) => (isTruthy(condition?.(doc)) ? then?.(doc) : otherwise?.(doc));
 }
 
 /** Gives the first branch whose case is true; without one, `default`; without that, null. */
-function parseSwitch(...[operand, place, scope]: Parameters<OperatorParser>): Evaluate {
-  const named = parseNamed(operand, place, ["branches"], ["default"]);
+function parseSwitch(...[operand, where, scope]: Parameters<OperatorParser>): Evaluate {
+  const named = parseNamed(operand, where, ["branches"], ["default"]);
   const { branches } = named;
-  const branchesAt = below(place, "branches");
+  const branchesAt = below(where, "branches");
   if (!Array.isArray(branches) || branches.length === 0) throw badPipeline(branchesAt, refusal("expression.branches"));
   const parsed = branches.map((branch, index) => {
     const at = below(branchesAt, index);
@@ -48,7 +48,7 @@ function parseSwitch(...[operand, place, scope]: Parameters<OperatorParser>): Ev
     };
   });
   const otherwise =
-    named.default === undefined ? () => null : scope.parse(named.default, below(place, "default")).evaluate;
+    named.default === undefined ? () => null : scope.parse(named.default, below(where, "default")).evaluate;
   return (doc) => {
     for (const { holds, result } of parsed) if (isTruthy(holds(doc))) return result(doc);
     return otherwise(doc);

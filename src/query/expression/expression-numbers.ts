@@ -4,15 +4,15 @@ import { instantOf, isInstantMs, toInstant } from "../value/instant.ts";
 import { type Evaluate, finite, type OperatorParser, parseArguments } from "./expression-types.ts";
 
 export const NUMBER_OPERATORS: readonly [string, OperatorParser][] = [
-  ["$add", (operand, place, scope) => add(parseArguments(operand, place, scope, 0, Number.POSITIVE_INFINITY))],
-  ["$subtract", (operand, place, scope) => subtract(parseArguments(operand, place, scope, 2))],
+  ["$add", (operand, where, scope) => add(parseArguments(operand, where, scope, 0, Number.POSITIVE_INFINITY))],
+  ["$subtract", (operand, where, scope) => subtract(parseArguments(operand, where, scope, 2))],
   [
     "$multiply",
-    (operand, place, scope) => multiply(parseArguments(operand, place, scope, 0, Number.POSITIVE_INFINITY)),
+    (operand, where, scope) => multiply(parseArguments(operand, where, scope, 0, Number.POSITIVE_INFINITY)),
   ],
-  ["$divide", (operand, place, scope) => divide(parseArguments(operand, place, scope, 2))],
-  ["$abs", (operand, place, scope) => abs(parseArguments(operand, place, scope, 1))],
-  ["$round", (operand, place, scope) => round(parseArguments(operand, place, scope, 1, 2))],
+  ["$divide", (operand, where, scope) => divide(parseArguments(operand, where, scope, 2))],
+  ["$abs", (operand, where, scope) => abs(parseArguments(operand, where, scope, 1))],
+  ["$round", (operand, where, scope) => round(parseArguments(operand, where, scope, 1, 2))],
 ];
 
 /** Adds numbers, and at most one date, which the numbers shift by milliseconds. */
@@ -74,24 +74,24 @@ function abs([operand]: readonly Evaluate[]): Evaluate {
   };
 }
 
-function round([operand, places]: readonly Evaluate[]): Evaluate {
+function round([operand, decimals]: readonly Evaluate[]): Evaluate {
   return (doc) => {
     const value = operand?.(doc);
-    const digits = places === undefined ? 0 : places(doc);
+    const digits = decimals === undefined ? 0 : decimals(doc);
     if (typeof value !== "number" || typeof digits !== "number") return null;
     if (!Number.isInteger(digits) || digits < -20 || digits > 100) return null;
     return finite(roundHalfEven(value, digits));
   };
 }
 
-/** Rounds the shortest decimal form of a number, half to even: 2.345 to two places is 2.34, as people would write it. */
-function roundHalfEven(value: number, places: number): number {
+/** Rounds the shortest decimal form of a number, half to even: 2.345 to two decimals is 2.34, as people would write it. */
+function roundHalfEven(value: number, decimals: number): number {
   const [, sign = "", whole = "0", fraction = "", exponent = "0"] =
     /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value)) ?? [];
   const digits = whole + fraction;
   // The value is 0.<digits> times ten to the power `point`.
   const point = whole.length + Number(exponent);
-  const kept = point + places;
+  const kept = point + decimals;
   if (kept >= digits.length) return value;
   if (kept < 0) return sign === "-" ? -0 : 0;
   const head = digits.slice(0, kept);
@@ -99,7 +99,7 @@ function roundHalfEven(value: number, places: number): number {
   const half = `5${"0".repeat(rest.length - 1)}`;
   const up = rest > half || (rest === half && Number(head.at(-1) ?? 0) % 2 === 1);
   const rounded = BigInt(head || "0") + (up ? 1n : 0n);
-  return Number(`${sign}${rounded}e${-places}`);
+  return Number(`${sign}${rounded}e${-decimals}`);
 }
 
 function toDate(ms: number): Json {

@@ -33,13 +33,13 @@ export function createExpressionScope(): ExpressionScope {
   let nodes = 0;
   let composites = 0;
   const scopeAt = (depth: number): ExpressionScope => ({
-    parse(input, place) {
-      if (++nodes > LIMITS.expressionNodes) throw tooMany(place);
+    parse(input, where) {
+      if (++nodes > LIMITS.expressionNodes) throw tooMany(where);
       if (typeof input === "object" && input !== null) composites++;
-      return parseExpression(input, place, this);
+      return parseExpression(input, where, this);
     },
-    deeper(place) {
-      if (depth === LIMITS.expressionDepth) throw tooDeep(place);
+    deeper(where) {
+      if (depth === LIMITS.expressionDepth) throw tooDeep(where);
       return scopeAt(depth + 1);
     },
     nodes: () => nodes,
@@ -48,20 +48,20 @@ export function createExpressionScope(): ExpressionScope {
   return scopeAt(1);
 }
 
-function parseExpression(input: Json, place: PipelinePath, scope: ExpressionScope): Expression {
-  if (typeof input === "string" && input.startsWith("$")) return parseFieldExpression(input, place);
+function parseExpression(input: Json, where: PipelinePath, scope: ExpressionScope): Expression {
+  if (typeof input === "string" && input.startsWith("$")) return parseFieldExpression(input, where);
   if (typeof input !== "object" || input === null) return literal(input);
-  const inner = scope.deeper(place);
-  if (Array.isArray(input)) return parseArray(input, place, inner);
+  const inner = scope.deeper(where);
+  if (Array.isArray(input)) return parseArray(input, where, inner);
   if (isDateShaped(input)) {
     if (parseInstant(input["$date"]) === undefined)
-      throw badPipeline(below(place, "$date"), refusal("expression.date"));
+      throw badPipeline(below(where, "$date"), refusal("expression.date"));
     return literal(canonicalInstants(input));
   }
   const keys = Object.keys(input);
   const operator = keys.find((key) => key.startsWith("$"));
-  if (operator === undefined) return parseDocument(input, place, inner);
-  const at = below(place, operator);
+  if (operator === undefined) return parseDocument(input, where, inner);
+  const at = below(where, operator);
   if (keys.length > 1) throw badPipeline(at, refusal("expression.alone"));
   return parseOperator(operator, input[operator] as Json, at, inner);
 }
@@ -70,16 +70,16 @@ function literal(value: Json): Expression {
   return { literal: value, evaluate: () => value };
 }
 
-function parseOperator(operator: string, operand: Json, place: PipelinePath, scope: ExpressionScope): Expression {
+function parseOperator(operator: string, operand: Json, where: PipelinePath, scope: ExpressionScope): Expression {
   if (operator === "$literal") return literal(canonicalInstants(operand));
   const parser = OPERATORS.get(operator);
-  if (!parser) throw badPipeline(place, refusal("expression.none", { operators: [...OPERATORS.keys()] }));
-  return { evaluate: parser(operand, place, scope) };
+  if (!parser) throw badPipeline(where, refusal("expression.none", { operators: [...OPERATORS.keys()] }));
+  return { evaluate: parser(operand, where, scope) };
 }
 
 /** Missing elements become null, so that the others keep their positions. */
-function parseArray(parts: readonly Json[], place: PipelinePath, scope: ExpressionScope): Expression {
-  const elements = parts.map((part, index) => scope.parse(part, below(place, index)));
+function parseArray(parts: readonly Json[], where: PipelinePath, scope: ExpressionScope): Expression {
+  const elements = parts.map((part, index) => scope.parse(part, below(where, index)));
   if (elements.every((element) => element.literal !== undefined))
     return literal(elements.map((element) => element.literal as Json));
   const evaluates = elements.map(({ evaluate }) => evaluate);
@@ -87,9 +87,9 @@ function parseArray(parts: readonly Json[], place: PipelinePath, scope: Expressi
 }
 
 /** Missing fields are left out. */
-function parseDocument(document: JsonObject, place: PipelinePath, scope: ExpressionScope): Expression {
+function parseDocument(document: JsonObject, where: PipelinePath, scope: ExpressionScope): Expression {
   const fields = Object.entries(document).map(([name, part]): [string, Evaluate] => {
-    const at = below(place, name);
+    const at = below(where, name);
     return [checkOutputName(name, at), scope.parse(part, at).evaluate];
   });
   return {

@@ -8,12 +8,12 @@ import type { Expression } from "./expression-types.ts";
 const MAX_SEGMENTS = 64;
 
 /** Parses `$a.b`. */
-export function parseFieldExpression(text: string, place: PipelinePath): Expression {
-  if (text.startsWith("$$")) throw badPipeline(place, refusal("expression.variable"));
+export function parseFieldExpression(text: string, where: PipelinePath): Expression {
+  if (text.startsWith("$$")) throw badPipeline(where, refusal("expression.variable"));
   const path = text.slice(1);
   const { segments } = toFieldPath(path);
   if (segments.some((segment) => segment === "" || segment.startsWith("$")) || segments.length > MAX_SEGMENTS)
-    throw badPipeline(place, refusal("expression.path"));
+    throw badPipeline(where, refusal("expression.path"));
   const [only] = segments;
   if (segments.length === 1 && only !== undefined) return { path, evaluate: (doc) => ownValue(doc, only) };
   const indexes = segments.map(arrayIndexOf);

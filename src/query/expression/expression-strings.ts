@@ -4,8 +4,8 @@ import { below } from "./aggregate-faults.ts";
 import { type Evaluate, type OperatorParser, parseArguments, parseNamed } from "./expression-types.ts";
 
 export const STRING_OPERATORS: readonly [string, OperatorParser][] = [
-  ["$concat", (operand, place, scope) => concat(parseArguments(operand, place, scope, 0, Number.POSITIVE_INFINITY))],
-  ["$split", (operand, place, scope) => split(parseArguments(operand, place, scope, 2))],
+  ["$concat", (operand, where, scope) => concat(parseArguments(operand, where, scope, 0, Number.POSITIVE_INFINITY))],
+  ["$split", (operand, where, scope) => split(parseArguments(operand, where, scope, 2))],
   ["$replaceOne", replacer((input, find, replacement) => input.replace(find, () => replacement))],
   ["$replaceAll", replacer((input, find, replacement) => input.replaceAll(find, () => replacement))],
   ["$trim", trimmer(true, true)],
@@ -13,7 +13,7 @@ export const STRING_OPERATORS: readonly [string, OperatorParser][] = [
   ["$rtrim", trimmer(false, true)],
   ["$strLenBytes", ofString((text) => Buffer.byteLength(text, "utf8"))],
   ["$strLenCP", ofString(countCodePoints)],
-  ["$size", (operand, place, scope) => size(parseArguments(operand, place, scope, 1))],
+  ["$size", (operand, where, scope) => size(parseArguments(operand, where, scope, 1))],
 ];
 
 /** A result longer than this becomes null, because repeated doubling must not exhaust memory. */
@@ -41,9 +41,9 @@ function split([input, delimiter]: readonly Evaluate[]): Evaluate {
 }
 
 function replacer(replace: (input: string, find: string, replacement: string) => string): OperatorParser {
-  return (operand, place, scope) => {
-    const named = parseNamed(operand, place, ["input", "find", "replacement"]);
-    const part = (name: "input" | "find" | "replacement") => scope.parse(named[name], below(place, name)).evaluate;
+  return (operand, where, scope) => {
+    const named = parseNamed(operand, where, ["input", "find", "replacement"]);
+    const part = (name: "input" | "find" | "replacement") => scope.parse(named[name], below(where, name)).evaluate;
     const [input, find, replacement] = [part("input"), part("find"), part("replacement")];
     return (doc) => {
       const [text, old, by] = [input(doc), find(doc), replacement(doc)];
@@ -71,10 +71,10 @@ const WHITESPACE: ReadonlySet<string> = new Set(
 );
 
 function trimmer(left: boolean, right: boolean): OperatorParser {
-  return (operand, place, scope) => {
-    const named = parseNamed(operand, place, ["input"], ["chars"]);
-    const input = scope.parse(named.input, below(place, "input")).evaluate;
-    const chars = named.chars === undefined ? undefined : scope.parse(named.chars, below(place, "chars")).evaluate;
+  return (operand, where, scope) => {
+    const named = parseNamed(operand, where, ["input"], ["chars"]);
+    const input = scope.parse(named.input, below(where, "input")).evaluate;
+    const chars = named.chars === undefined ? undefined : scope.parse(named.chars, below(where, "chars")).evaluate;
     return (doc) => {
       const text = input(doc);
       const cut = chars ? chars(doc) : undefined;
@@ -94,8 +94,8 @@ function trim(text: string, cut: ReadonlySet<string>, left: boolean, right: bool
 }
 
 function ofString(measure: (text: string) => number): OperatorParser {
-  return (operand, place, scope) => {
-    const [input] = parseArguments(operand, place, scope, 1);
+  return (operand, where, scope) => {
+    const [input] = parseArguments(operand, where, scope, 1);
     return (doc): Json => {
       const text = input?.(doc);
       return typeof text === "string" ? measure(text) : null;

@@ -17,21 +17,21 @@ export interface Expression {
 
 /** Parses the operands of an operator, and counts expressions and levels against the limits. */
 export interface ExpressionScope {
-  parse(input: Json, place: PipelinePath): Expression;
+  parse(input: Json, where: PipelinePath): Expression;
   /** The scope one level further down. */
-  deeper(place: PipelinePath): ExpressionScope;
+  deeper(where: PipelinePath): ExpressionScope;
   /** How many expressions were parsed. */
   nodes(): number;
   /** How many of the parsed expressions build arrays, documents or strings: these are the ones that can repeat a value. */
   composites(): number;
 }
 
-export type OperatorParser = (operand: Json, place: PipelinePath, scope: ExpressionScope) => Evaluate;
+export type OperatorParser = (operand: Json, where: PipelinePath, scope: ExpressionScope) => Evaluate;
 
 /** Parses positional arguments: an array, or one bare argument. */
 export function parseArguments(
   operand: Json,
-  place: PipelinePath,
+  where: PipelinePath,
   scope: ExpressionScope,
   min: number,
   max: number = min,
@@ -39,34 +39,34 @@ export function parseArguments(
   const list = Array.isArray(operand) ? operand : [operand];
   if (list.length < min || list.length > max) {
     const most = max === Number.POSITIVE_INFINITY ? {} : { most: max };
-    throw badPipeline(place, refusal("expression.arguments", { least: min, ...most, got: list.length }));
+    throw badPipeline(where, refusal("expression.arguments", { least: min, ...most, got: list.length }));
   }
-  return list.map((part, index) => scope.parse(part, Array.isArray(operand) ? below(place, index) : place).evaluate);
+  return list.map((part, index) => scope.parse(part, Array.isArray(operand) ? below(where, index) : where).evaluate);
 }
 
 /** Parses named arguments: an object that has no other keys than those listed. */
 export function parseNamed<Required extends string, Optional extends string = never>(
   operand: Json,
-  place: PipelinePath,
+  where: PipelinePath,
   required: readonly Required[],
   optional: readonly Optional[] = [],
 ): Record<Required, Json> & Partial<Record<Optional, Json>> {
   if (typeof operand !== "object" || operand === null || Array.isArray(operand))
-    throw badPipeline(place, refusal("expression.named", { names: [...required, ...optional] }));
+    throw badPipeline(where, refusal("expression.named", { names: [...required, ...optional] }));
   const known: readonly string[] = [...required, ...optional];
   for (const key of Object.keys(operand))
-    if (!known.includes(key)) throw badPipeline(below(place, key), refusal("expression.no_argument", { names: known }));
+    if (!known.includes(key)) throw badPipeline(below(where, key), refusal("expression.no_argument", { names: known }));
   for (const key of required)
-    if (!Object.hasOwn(operand, key)) throw badPipeline(place, refusal("expression.needs", { key }));
+    if (!Object.hasOwn(operand, key)) throw badPipeline(where, refusal("expression.needs", { key }));
   return operand as Record<Required, Json> & Partial<Record<Optional, Json>>;
 }
 
-export function tooDeep(place: PipelinePath) {
-  return badPipeline(place, refusal("expression.levels"));
+export function tooDeep(where: PipelinePath) {
+  return badPipeline(where, refusal("expression.levels"));
 }
 
-export function tooMany(place: PipelinePath) {
-  return badPipeline(place, refusal("expression.many"));
+export function tooMany(where: PipelinePath) {
+  return badPipeline(where, refusal("expression.many"));
 }
 
 /** false, 0, null and missing are false; everything else is true. */

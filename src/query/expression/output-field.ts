@@ -4,10 +4,10 @@ import { refusal } from "../../protocol/refusals.ts";
 import { badPipeline, type PipelinePath } from "./aggregate-faults.ts";
 
 /** @throws SvcError aggregate.bad_pipeline for an empty name, one with a dot, or one that begins with `$` */
-export function checkOutputName(name: string, place: PipelinePath): string {
-  if (name === "") throw badPipeline(place, refusal("output.nameless"));
-  if (name.includes(".")) throw badPipeline(place, refusal("output.dotted"));
-  if (name.startsWith("$")) throw badPipeline(place, refusal("output.dollar"));
+export function checkOutputName(name: string, where: PipelinePath): string {
+  if (name === "") throw badPipeline(where, refusal("output.nameless"));
+  if (name.includes(".")) throw badPipeline(where, refusal("output.dotted"));
+  if (name.startsWith("$")) throw badPipeline(where, refusal("output.dollar"));
   return name;
 }
 

@@ -28,7 +28,7 @@ export function parseFilter(input: unknown, options: FilterOptions = {}): Filter
 }
 
 /**
- * Parses one filter and counts its nodes. `where` is the place in the request; `prefix` is the path at which `$elemMatch` stands.
+ * Parses one filter and counts its nodes. `where` is the path in the request; `prefix` is the path at which `$elemMatch` stands.
  */
 class FilterParser implements ConditionParser {
   readonly #declared: FilterOptions["declared"];

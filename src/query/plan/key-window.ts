@@ -124,16 +124,16 @@ function selectForwards(window: KeyWindow, offset: number, atMost: number): Sql 
 
 /**
  * An index read backwards gives ties by id descending, so SQLite would have to sort all entries of each key. Finding where the
- * window begins needs no sort, because both orders have the same key at that place. Only the ties of that key are then passed in
+ * window begins needs no sort, because both orders have the same key at that position. Only the ties of that key are then passed in
  * the right order.
  */
 function selectBackwards(window: KeyWindow, offset: number, atMost: number): Sql {
   const { where, params } = entriesWhere(window);
-  const text = `WITH place(at, id) AS MATERIALIZED
+  const text = `WITH bound(at, id) AS MATERIALIZED
       (SELECT key, rid FROM query_keys AS k WHERE ${where} ORDER BY key DESC, rid DESC LIMIT 1 OFFSET ?+0)
-    SELECT row FROM query_keys AS k WHERE ${where} AND key <= (SELECT at FROM place)
+    SELECT row FROM query_keys AS k WHERE ${where} AND key <= (SELECT at FROM bound)
     ORDER BY ${ORDERS[window.order]} LIMIT ?+0 OFFSET
-      (SELECT count(*) FROM place CROSS JOIN query_keys AS k WHERE ${where} AND key = at AND rid > id)`;
+      (SELECT count(*) FROM bound CROSS JOIN query_keys AS k WHERE ${where} AND key = at AND rid > id)`;
   return { text, params: [...params, offset, ...params, atMost, ...params] };
 }
 

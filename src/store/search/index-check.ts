@@ -2,9 +2,9 @@ import type { Database } from "bun:sqlite";
 import { checksumOf } from "../../base/checksum.ts";
 import { openReader } from "../database.ts";
 import {
+  filtersOfUnit,
   IndexDamagedError,
   type IndexTokens,
-  placeOfUnit,
   type RawUnit,
   sumOfUnit,
   UNIT_COLUMNS,
@@ -13,11 +13,11 @@ import {
 const BELOW = 2 ** 47;
 /** Splits texts as FTS5's tokenizer `ascii` does. */
 const TOKENS = /[0-9A-Za-z\u0080-\uffff]+/g;
-const COLUMNS = ["exact", "words", "place"] as const;
+const COLUMNS = ["exact", "words", "filters"] as const;
 /** How many rows are checked before others get their turn. */
 const ROWS_A_STEP = 500;
 
-/** Sums the places of all words into one number that does not depend on their order. */
+/** Sums the positions of all words into one number that does not depend on their order. */
 function createWordSum() {
   let sum = 0;
   let lastTerm = "";
@@ -57,7 +57,7 @@ function* sumOfUnits(db: Database, tokenise: (text: string) => IndexTokens): Gen
   for (const unit of db.query<RawUnit, []>(`SELECT ${UNIT_COLUMNS} FROM units ORDER BY id`).iterate()) {
     if (sumOfUnit(unit) !== unit.sum) throw new IndexDamagedError("a text");
     const texts = tokenise(unit.text);
-    const columns = [textOf(texts.exact), textOf(texts.words), placeOfUnit(unit)];
+    const columns = [textOf(texts.exact), textOf(texts.words), filtersOfUnit(unit)];
     for (const [column, text] of columns.entries())
       for (const [offset, token] of (lowered(text).match(TOKENS) ?? []).entries())
         words.add(token, unit.id, column, offset);

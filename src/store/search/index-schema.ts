@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 
 /** Must be raised when the tables below change; indexes are then made anew. */
-export const INDEX_SCHEMA = 6;
+export const INDEX_SCHEMA = 7;
 
 /**
  * Creates the tables of an index, one database for each space. `units` is what can be found, `ft` its words, and `embeddings` its
@@ -21,11 +21,11 @@ export function createIndexTables(db: Database): void {
     CREATE INDEX IF NOT EXISTS units_to_embed ON units(id) WHERE vector = 1;
     CREATE INDEX IF NOT EXISTS units_by_hash ON units(hash) WHERE hash IS NOT NULL;
     -- The text itself is not kept twice; what is deleted is named by its tokens, and leaves the index at once.
-    CREATE VIRTUAL TABLE IF NOT EXISTS ft USING fts5(exact, words, place, content='', tokenize='ascii', detail=full);
+    CREATE VIRTUAL TABLE IF NOT EXISTS ft USING fts5(exact, words, filters, content='', tokenize='ascii', detail=full);
     INSERT INTO ft(ft, rank) VALUES('secure-delete', 1);
     -- Twice as many pieces before they are put together: half of that work, and searches hardly notice.
     INSERT INTO ft(ft, rank) VALUES('automerge', 8);
-    -- A stem or a dictionary's word says less than the word itself, a place says nothing.
+    -- A stem or a dictionary's word says less than the word itself, a filter says nothing.
     INSERT INTO ft(ft, rank) VALUES('rank', 'bm25(1.0, 0.6, 0.0)');
     CREATE TABLE IF NOT EXISTS embeddings(hash BLOB NOT NULL, part INTEGER NOT NULL, vector BLOB NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY(hash, part)) WITHOUT ROWID;
     -- How often a text has ended the process that was to embed it.

@@ -35,7 +35,7 @@ export interface IndexStoreOptions {
   readonly fingerprint: string;
 }
 
-/** Where a unit may be; a field that is absent allows any place. */
+/** Where a unit may be; a field that is absent allows anything. */
 export interface UnitScope {
   readonly scopes?: readonly string[] | undefined;
   readonly objectId?: string | undefined;
@@ -130,7 +130,7 @@ function openOnce(path: string, options: IndexStoreOptions) {
 
 const ENCODED = /[^a-z0-9]/g;
 /** Returns a word of the column for filters. */
-export function placeToken(kind: "scope" | "object" | "dataset", value: string): string {
+export function filterToken(kind: "scope" | "object" | "dataset", value: string): string {
   return kind[0] + value.replace(ENCODED, (char) => String.fromCharCode(0xe000 + (char.charCodeAt(0) & 0x7f)));
 }
 
@@ -146,8 +146,8 @@ function sampleOf(record: string, chunk: number): number {
 }
 
 /** The tokens by which a search narrows to a scope, an object, a dataset or a sample of records. */
-export function placeOfUnit({ scope, object, dataset, record, chunk }: Omit<IndexUnit, "text" | "embed">): string {
-  return `${placeToken("scope", scope)} ${placeToken("object", object)} ${placeToken("dataset", dataset)} ${sampleToken(sampleOf(record, chunk))}`;
+export function filtersOfUnit({ scope, object, dataset, record, chunk }: Omit<IndexUnit, "text" | "embed">): string {
+  return `${filterToken("scope", scope)} ${filterToken("object", object)} ${filterToken("dataset", dataset)} ${sampleToken(sampleOf(record, chunk))}`;
 }
 
 /** Returns the checksum of everything in a unit that never changes. */
@@ -175,10 +175,10 @@ function createIndexStore(db: Database, tokenise: (text: string) => IndexTokens)
   );
   const drop = db.query<null, [number]>("DELETE FROM units WHERE id = ?");
   const addWords = db.query<null, [number, Uint8Array, Uint8Array, string]>(
-    "INSERT INTO ft(rowid, exact, words, place) VALUES(?,?,?,?)",
+    "INSERT INTO ft(rowid, exact, words, filters) VALUES(?,?,?,?)",
   );
   const dropWords = db.query<null, [number, Uint8Array, Uint8Array, string]>(
-    "INSERT INTO ft(ft, rowid, exact, words, place) VALUES('delete',?,?,?,?)",
+    "INSERT INTO ft(ft, rowid, exact, words, filters) VALUES('delete',?,?,?,?)",
   );
   const best = db.query<{ id: number; rank: number }, [string, number]>(
     // Sorted outside of FTS5, which would look up again every row that it sorts.
@@ -193,7 +193,7 @@ function createIndexStore(db: Database, tokenise: (text: string) => IndexTokens)
   const except = db.query<{ ids: string }, [string]>(
     "SELECT json_group_array(id) AS ids FROM units WHERE id NOT IN (SELECT rowid FROM ft WHERE ft MATCH ?)",
   );
-  const placed = db.query<{ id: number }, [string, string | null, string | null, string | null]>(
+  const within = db.query<{ id: number }, [string, string | null, string | null, string | null]>(
     `SELECT id FROM units WHERE id IN (SELECT value FROM json_each(?1)) AND (?2 IS NULL OR scope IN (SELECT value FROM json_each(?2)))
      AND (?3 IS NULL OR object = ?3) AND (?4 IS NULL OR dataset = ?4)`,
   );
@@ -222,12 +222,12 @@ function createIndexStore(db: Database, tokenise: (text: string) => IndexTokens)
       add.run(collectionId, row, object, dataset, record, chunk, scope, text, unit.embed ? 1 : 0, sum).lastInsertRowid,
     );
     const { exact, words } = tokenise(text);
-    addWords.run(id, exact, words, placeOfUnit(unit));
+    addWords.run(id, exact, words, filtersOfUnit(unit));
   };
 
   const dropUnit = (unit: StoredUnit): void => {
     const { exact, words } = tokenise(unit.text);
-    dropWords.run(unit.id, exact, words, placeOfUnit(unit));
+    dropWords.run(unit.id, exact, words, filtersOfUnit(unit));
     if (unit.embed) for (const follower of followers) follower.dropped(unit.id);
     if (unit.embed && followers.length === 0) noteStaleVectors();
     drop.run(unit.id);
@@ -319,10 +319,10 @@ function createIndexStore(db: Database, tokenise: (text: string) => IndexTokens)
     matchAll: (expression: string): number[] => listOf(all.get(expression)),
     /** Returns all units except those that match an expression. */
     allExcept: (expression: string): number[] => listOf(except.get(expression)),
-    /** Returns those of the given units that are at a place. */
-    placedAmong(ids: readonly number[], { scopes, objectId, dataset }: UnitScope): number[] {
+    /** Returns those of the given units that are within a scope. */
+    withinScope(ids: readonly number[], { scopes, objectId, dataset }: UnitScope): number[] {
       const anyScope = scopes && scopes.length > 0 ? JSON.stringify(scopes) : null;
-      return placed.all(JSON.stringify(ids), anyScope, objectId || null, dataset || null).map((row) => row.id);
+      return within.all(JSON.stringify(ids), anyScope, objectId || null, dataset || null).map((row) => row.id);
     },
     /**
      * Drops embeddings of texts that no unit has any more: they are of no use, and reveal what was said. First it hashes texts
