@@ -99,8 +99,8 @@ test.each(examples)("[CLI-2] the example `svc %s` is a command line that svc tak
   const { textsByFlag, words } = parseTokens(rest, flagsOf(leaf));
   nameWords(words, leaf.args);
   for (const [name, texts] of textsByFlag) {
-    const inPlace = leaf.flags[name]?.kind === "json" ? texts.filter((text) => !/^[@-]/.test(text)) : [];
-    for (const text of inPlace) JSON.parse(text);
+    const literals = leaf.flags[name]?.kind === "json" ? texts.filter((text) => !/^[@-]/.test(text)) : [];
+    for (const text of literals) JSON.parse(text);
   }
 });
 

@@ -96,7 +96,7 @@ function transportError(target: Target, error: Error): Error {
   if (error instanceof CliError || error.name === "AbortError") return error;
   if (error.name === "TimeoutError") {
     return new CliError(
-      `${placeOf(target)} did not answer within ${target.timeoutMs / 1000} s; --timeout sets how long to wait`,
+      `${addressOf(target)} did not answer within ${target.timeoutMs / 1000} s; --timeout sets how long to wait`,
       EXIT.unreachable,
       { cause: error },
     );
@@ -104,7 +104,7 @@ function transportError(target: Target, error: Error): Error {
   if ((error as NodeJS.ErrnoException).code === "ECONNRESET") {
     return new CliError(`${target.addr} broke off the connection`, EXIT.unreachable, { cause: error });
   }
-  const message = `no server answers at ${placeOf(target)}\n${adviceFor(target)}`;
+  const message = `no server answers at ${addressOf(target)}\n${adviceFor(target)}`;
   return new CliError(message, EXIT.unreachable, { cause: error });
 }
 
@@ -117,7 +117,7 @@ function adviceFor({ addr, source }: Target): string {
 }
 
 /** The address, and which setting it came from where it was not typed. */
-const placeOf = ({ addr, source }: Target): string => (source === undefined ? addr : `${addr}, from ${source}`);
+const addressOf = ({ addr, source }: Target): string => (source === undefined ? addr : `${addr}, from ${source}`);
 
 async function apiErrorOf(target: Target, response: Response): Promise<ApiError> {
   const text = await guarded(target, () => response.text());

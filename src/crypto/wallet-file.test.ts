@@ -47,9 +47,9 @@ for (const step of STEPS) {
     await writeWalletFile(path, "old");
     const text = "new ".repeat(500);
     await killedAt(step, "writeWalletFile", text);
-    const placed = step === "placed" || step === "durable";
-    expect(await readWalletFile(path)).toBe(placed ? text : "old");
-    expect((await readdir(directory)).length).toBe(placed ? 1 : 2);
+    const isThere = step === "placed" || step === "durable";
+    expect(await readWalletFile(path)).toBe(isThere ? text : "old");
+    expect((await readdir(directory)).length).toBe(isThere ? 1 : 2);
 
     await writeWalletFile(path, "newest");
     expect(await readWalletFile(path)).toBe("newest");
@@ -58,10 +58,10 @@ for (const step of STEPS) {
 
   test(`[ACC-2] a creator killed at "${step}" leaves no wallet or a whole one; creating again loses none`, async () => {
     await killedAt(step, "createWalletFile", "first");
-    const placed = step === "placed" || step === "durable";
-    expect(await readWalletFile(path)).toBe(placed ? "first" : undefined);
-    expect(await createWalletFile(path, "second")).toBe(!placed);
-    expect(await readWalletFile(path)).toBe(placed ? "first" : "second");
+    const isThere = step === "placed" || step === "durable";
+    expect(await readWalletFile(path)).toBe(isThere ? "first" : undefined);
+    expect(await createWalletFile(path, "second")).toBe(!isThere);
+    expect(await readWalletFile(path)).toBe(isThere ? "first" : "second");
     expect(await readdir(directory)).toEqual(["wallet.key"]);
   });
 }

@@ -29,7 +29,7 @@ export async function writeWalletFile(path: string, text: string, onStep: OnStep
     if (errorCode(error) === "ENOENT") return path;
     throw error;
   });
-  await placeFile(target, text, onStep, (temporary) => rename(temporary, target));
+  await putFile(target, text, onStep, (temporary) => rename(temporary, target));
 }
 
 /**
@@ -38,7 +38,7 @@ export async function writeWalletFile(path: string, text: string, onStep: OnStep
  */
 export async function createWalletFile(path: string, text: string, onStep: OnStep = noStep): Promise<boolean> {
   let created = true;
-  await placeFile(path, text, onStep, async (temporary) => {
+  await putFile(path, text, onStep, async (temporary) => {
     try {
       await link(temporary, path); // unlike rename, link refuses to replace a file
     } catch (error) {
@@ -56,11 +56,11 @@ export async function createWalletFile(path: string, text: string, onStep: OnSte
 /** Error codes of file systems without hard links. */
 const NO_HARD_LINKS = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
 
-async function placeFile(
+async function putFile(
   target: string,
   text: string,
   onStep: OnStep,
-  place: (temporary: string) => Promise<void>,
+  put: (temporary: string) => Promise<void>,
 ): Promise<void> {
   const directory = dirname(target);
   await removeStaleTemporaries(directory, basename(target));
@@ -76,7 +76,7 @@ async function placeFile(
       await file.close();
     }
     onStep("synced");
-    await place(temporary);
+    await put(temporary);
   } catch (error) {
     await unlink(temporary).catch(() => undefined); // it may not exist; the first error is the one to report
     throw error;

@@ -29,7 +29,7 @@ export function createSharedDownloads(deps: {
 }) {
   const downloads = new Map<string, Shared>();
   const refuted = new Set<string>();
-  /** Places that are being worked on: a download requested meanwhile opens afterwards. */
+  /** Names of the roots that are being worked on: a download requested meanwhile opens afterwards. */
   const taken = new Map<string, Promise<void>>();
   const rootNameOf = ({ spaceId, rootCid }: Pick<Content, "spaceId" | "rootCid">): string =>
     deps.rootNameOf(spaceId, rootCid);
@@ -98,7 +98,7 @@ export function createSharedDownloads(deps: {
     isRefuted: (content: Content): boolean => refuted.has(nameOf(content)),
     isRead: (rootName: string): boolean =>
       [...downloads.values()].some((held) => held.rootName === rootName && held.users > 0),
-    /** Works on the place of a content while no download of it is open. For one place, one caller after the other. */
+    /** Works on a content on the disk while no download of it is open. For one root, one caller after the other. */
     async without<T>(rootName: string, work: () => Promise<T>): Promise<T> {
       const done = Promise.withResolvers<void>();
       taken.set(rootName, done.promise);

@@ -124,6 +124,6 @@ export async function readText(file: string, what: string): Promise<string> {
 function check<T extends TSchema>(schema: T, value: unknown, file: string): Static<T> {
   if (Value.Check(schema, value)) return value;
   const fault = Value.Errors(schema, value).First();
-  const place = fault?.path.slice(1).replaceAll("/", ".") || "the file";
-  throw new NodeConfigError(`${file}: ${place}: ${fault?.message ?? "is not what a push node can be started with"}`);
+  const path = fault?.path.slice(1).replaceAll("/", ".") || "the file";
+  throw new NodeConfigError(`${file}: ${path}: ${fault?.message ?? "is not what a push node can be started with"}`);
 }

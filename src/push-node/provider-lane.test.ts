@@ -5,9 +5,9 @@ import { createProviderLane } from "./provider-lane.ts";
 const ACCEPTED: Outcome = { kind: "accepted" };
 const SILENT: Outcome = { kind: "later", everyone: false, unreachable: true, reason: "no answer" };
 
-function lane(places: number) {
+function lane(slots: number) {
   const clock = { atMs: 1_000, nowMs: () => clock.atMs };
-  const made = createProviderLane(clock, places);
+  const made = createProviderLane(clock, slots);
   const ask = (outcome: Outcome): void => {
     expect(made.waitMs()).toBe(0);
     made.begun();
@@ -16,7 +16,7 @@ function lane(places: number) {
   return { clock, lane: made, ask };
 }
 
-test("[PUSH-7] a provider has so many places, and what finds none waits a moment", () => {
+test("[PUSH-7] a provider has so many slots, and what finds none waits a moment", () => {
   const { lane: one } = lane(2);
   one.begun();
   expect(one.waitMs()).toBe(0);

@@ -5,7 +5,7 @@ import type { Outcome } from "./provider.ts";
 const UNREACHABLE_AFTER = 3;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
-/** How long a delivery waits that found no free place. */
+/** How long a delivery waits that found no free slot. */
 const FULL_MS = 250;
 
 /** Limits the deliveries under way to one provider, and says when to leave it alone. */
@@ -17,8 +17,8 @@ export interface ProviderLane {
   ended(outcome: Outcome): void;
 }
 
-/** Creates a lane. `places` is less than the node's total, so that a provider that hangs leaves some to the others. */
-export function createProviderLane(clock: Clock, places: number): ProviderLane {
+/** Creates a lane. `slots` is less than the node's total, so that a provider that hangs leaves some to the others. */
+export function createProviderLane(clock: Clock, slots: number): ProviderLane {
   let running = 0;
   let failures = 0;
   let pausedUntilMs = 0;
@@ -26,7 +26,7 @@ export function createProviderLane(clock: Clock, places: number): ProviderLane {
     waitMs() {
       const pausedMs = pausedUntilMs - clock.nowMs();
       if (pausedMs > 0) return pausedMs;
-      const open = failures >= UNREACHABLE_AFTER ? 1 : places;
+      const open = failures >= UNREACHABLE_AFTER ? 1 : slots;
       return running < open ? 0 : FULL_MS;
     },
     begun() {

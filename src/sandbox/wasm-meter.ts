@@ -33,7 +33,7 @@ const VOID_BLOCK = 0x40;
 const I32 = 0x7f;
 
 /** Indexes to which instrumented code refers. */
-interface Places {
+interface Indexes {
   readonly fuelGlobal: number;
   readonly hook: number;
   readonly copyFunction: number;
@@ -45,7 +45,7 @@ export function meterWasm(source: Uint8Array): Uint8Array {
   const sections = readSections(source);
   const imports = readImports(source, need(sections, SECTION.import));
   const functionCount = imports.functions + countOf(source, need(sections, SECTION.function));
-  const places: Places = {
+  const indexes: Indexes = {
     fuelGlobal: imports.globals + countOf(source, need(sections, SECTION.global)),
     hook: imports.hook,
     copyFunction: functionCount,
@@ -56,7 +56,7 @@ export function meterWasm(source: Uint8Array): Uint8Array {
   out.copy(source, 0, 8);
   for (const section of sections) {
     const content = createWriter(section.end - section.start + 64);
-    rewriteSection(source, section, content, places, bulkType);
+    rewriteSection(source, section, content, indexes, bulkType);
     out.byte(section.id);
     out.u32(content.length);
     out.bytes(content.done());
@@ -64,7 +64,7 @@ export function meterWasm(source: Uint8Array): Uint8Array {
   return out.done();
 }
 
-function rewriteSection(source: Uint8Array, section: Section, out: Writer, places: Places, bulkType: number): void {
+function rewriteSection(source: Uint8Array, section: Section, out: Writer, indexes: Indexes, bulkType: number): void {
   const reader = createReader(source, section.start);
   const withCount = (added: number): void => {
     out.u32(reader.u32() + added);
@@ -92,18 +92,18 @@ function rewriteSection(source: Uint8Array, section: Section, out: Writer, place
       out.u32(name.length);
       out.bytes(name);
       out.byte(3);
-      out.u32(places.fuelGlobal);
+      out.u32(indexes.fuelGlobal);
       return;
     }
     case SECTION.code:
-      rewriteCode(source, section, out, places);
+      rewriteCode(source, section, out, indexes);
       return;
     default:
       out.copy(source, section.start, section.end);
   }
 }
 
-function rewriteCode(source: Uint8Array, section: Section, out: Writer, places: Places): void {
+function rewriteCode(source: Uint8Array, section: Section, out: Writer, indexes: Indexes): void {
   const reader = createReader(source, section.start);
   const count = reader.u32();
   out.u32(count + 2);
@@ -111,7 +111,7 @@ function rewriteCode(source: Uint8Array, section: Section, out: Writer, places: 
     const size = reader.u32();
     const end = reader.at() + size;
     const body = createWriter(size * 2 + 32);
-    rewriteBody(source, reader, end, body, places);
+    rewriteBody(source, reader, end, body, indexes);
     out.u32(body.length);
     out.bytes(body.done());
   }
@@ -122,7 +122,7 @@ function rewriteCode(source: Uint8Array, section: Section, out: Writer, places: 
     // biome-ignore format: two instructions
     const body = createWriter(64);
     body.u32(0); // no locals
-    chargeForBytes(body, places);
+    chargeForBytes(body, indexes);
     for (const parameter of [0, 1, 2]) body.bytes([0x20, parameter]);
     body.bytes(bulk);
     body.byte(0x0b);
@@ -135,7 +135,7 @@ function rewriteCode(source: Uint8Array, section: Section, out: Writer, places: 
  * Copies a function body, charges at its entry and at the head of each loop, and redirects bulk work to the counted
  * functions.
  */
-function rewriteBody(source: Uint8Array, reader: Reader, end: number, out: Writer, places: Places): void {
+function rewriteBody(source: Uint8Array, reader: Reader, end: number, out: Writer, indexes: Indexes): void {
   const start = reader.at();
   for (let groups = reader.u32(); groups > 0; groups--) {
     reader.u32();
@@ -147,18 +147,18 @@ function rewriteBody(source: Uint8Array, reader: Reader, end: number, out: Write
     copied = until;
   };
   flush(reader.at());
-  chargeOne(out, places);
+  chargeOne(out, indexes);
   while (reader.at() < end) {
     const at = reader.at();
     const opcode = reader.byte();
     const bulk = skipImmediates(opcode, reader);
     if (opcode === 0x03) {
       flush(reader.at());
-      chargeOne(out, places);
+      chargeOne(out, indexes);
     } else if (bulk === 0x0a || bulk === 0x0b) {
       flush(at);
       out.byte(0x10);
-      out.u32(bulk === 0x0a ? places.copyFunction : places.fillFunction);
+      out.u32(bulk === 0x0a ? indexes.copyFunction : indexes.fillFunction);
       copied = reader.at();
     }
   }
@@ -212,29 +212,29 @@ function skipPrefixed(reader: Reader): number {
   return second;
 }
 
-function chargeOne(out: Writer, places: Places): void {
+function chargeOne(out: Writer, indexes: Indexes): void {
   out.byte(0x23);
-  out.u32(places.fuelGlobal);
+  out.u32(indexes.fuelGlobal);
   out.bytes([0x42, 1, 0x7d]); // i64.const 1, i64.sub
-  refillBelowZero(out, places);
+  refillBelowZero(out, indexes);
 }
 
-function chargeForBytes(out: Writer, places: Places): void {
+function chargeForBytes(out: Writer, indexes: Indexes): void {
   out.byte(0x23);
-  out.u32(places.fuelGlobal);
+  out.u32(indexes.fuelGlobal);
   out.bytes([0x20, 2, 0xad, 0x42, BULK_SHIFT, 0x88, 0x7d]); // local 2 as i64, i64.shr_u, i64.sub
-  refillBelowZero(out, places);
+  refillBelowZero(out, indexes);
 }
 
-function refillBelowZero(out: Writer, places: Places): void {
+function refillBelowZero(out: Writer, indexes: Indexes): void {
   out.byte(0x24);
-  out.u32(places.fuelGlobal);
+  out.u32(indexes.fuelGlobal);
   out.byte(0x23);
-  out.u32(places.fuelGlobal);
+  out.u32(indexes.fuelGlobal);
   out.bytes([0x42, 0, 0x53, 0x04, VOID_BLOCK, 0x41]); // i64.const 0, i64.lt_s, if, i32.const
   out.s32(FUEL_HOOK_ARGUMENT);
   out.byte(0x10);
-  out.u32(places.hook);
+  out.u32(indexes.hook);
   out.bytes([0x1a, 0x0b]); // drop, end
 }
 

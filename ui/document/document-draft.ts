@@ -57,7 +57,7 @@ const EDIT_ALLOWANCE = 50_000;
 /** If the document changes this many times during a save, it is left for the next save. */
 const SAVE_ATTEMPTS = 5;
 
-const LOST_PLACE = new Set(["markdown.no_match", "markdown.ambiguous_match", "markdown.overlapping_edits"]);
+const NOT_FOUND_AGAIN = new Set(["markdown.no_match", "markdown.ambiguous_match", "markdown.overlapping_edits"]);
 
 export function createDocumentDraft(port: DocumentPort, store: DraftStore): DocumentDraft {
   const text = signal<string | undefined>(undefined);
@@ -130,7 +130,7 @@ export function createDocumentDraft(port: DocumentPort, store: DraftStore): Docu
     }
   }
 
-  /** Writes the draft over its base. Throws one of `LOST_PLACE` when the document no longer equals the base. */
+  /** Writes the draft over its base. Throws one of `NOT_FOUND_AGAIN` when the document no longer equals the base. */
   async function writeOut(draft: string): Promise<DocumentChange> {
     const edits = lightEdits(base, draft);
     if (edits !== undefined) return await port.edit(edits);
@@ -146,7 +146,7 @@ export function createDocumentDraft(port: DocumentPort, store: DraftStore): Docu
         await finish(draft, await writeOut(draft));
         return;
       } catch (fault) {
-        if (!(fault instanceof ApiError) || !LOST_PLACE.has(fault.code)) throw fault;
+        if (!(fault instanceof ApiError) || !NOT_FOUND_AGAIN.has(fault.code)) throw fault;
         await reload();
         if (!moveToLatest() || attempt === SAVE_ATTEMPTS) return;
       }

@@ -9,13 +9,13 @@ export interface Route {
 
 const hash = signal(location.hash);
 addEventListener("hashchange", () => {
-  const before = placeOf(hash.peek());
+  const before = pageOf(hash.peek());
   hash.value = location.hash;
-  if (placeOf(location.hash) !== before) scrollTo(0, 0);
+  if (pageOf(location.hash) !== before) scrollTo(0, 0);
 });
 
 /** The part of an address that says what is viewed, without how: a space's object, a section. */
-function placeOf(address: string): string {
+function pageOf(address: string): string {
   return (address.split("?", 1)[0] ?? "").split("/").slice(0, 5).join("/");
 }
 
@@ -32,7 +32,7 @@ export function go(...segments: string[]): void {
   location.hash = href(...segments);
 }
 
-/** Opens a place with parameters. */
+/** Opens an address with parameters. */
 export function goWith(params: Readonly<Record<string, string>>, ...segments: string[]): void {
   location.hash = `${href(...segments)}?${new URLSearchParams(params)}`;
 }

@@ -161,17 +161,17 @@ function anchored(before: readonly number[], after: readonly number[], depth: nu
 }
 
 function uniqueMatches(before: readonly number[], after: readonly number[]): Match[] {
-  const placeOf = (list: readonly number[]) => {
-    const places = new Map<number, number>();
+  const indexesOf = (list: readonly number[]) => {
+    const indexes = new Map<number, number>();
     list.forEach((id, index) => {
-      places.set(id, places.has(id) ? -1 : index);
+      indexes.set(id, indexes.has(id) ? -1 : index);
     });
-    return places;
+    return indexes;
   };
-  const placesAfter = placeOf(after);
+  const indexesAfter = indexesOf(after);
   const matches: Match[] = [];
-  for (const [id, index] of placeOf(before)) {
-    const other = placesAfter.get(id) ?? -1;
+  for (const [id, index] of indexesOf(before)) {
+    const other = indexesAfter.get(id) ?? -1;
     if (index !== -1 && other !== -1) matches.push([index, other]);
   }
   return matches.sort((x, y) => x[0] - y[0]);
@@ -198,23 +198,23 @@ function longestAscending(pairs: readonly Match[]): Match[] {
 }
 
 function firstFit(before: readonly number[], after: readonly number[]): Match[] {
-  const placesById = new Map<number, number[]>();
+  const indexesById = new Map<number, number[]>();
   before.forEach((id, index) => {
-    const places = placesById.get(id);
-    if (places) places.push(index);
-    else placesById.set(id, [index]);
+    const indexes = indexesById.get(id);
+    if (indexes) indexes.push(index);
+    else indexesById.set(id, [index]);
   });
   const usedById = new Map<number, number>();
   const matches: Match[] = [];
   let from = 0;
   after.forEach((id, index) => {
-    const places = placesById.get(id);
-    if (!places) return;
+    const indexes = indexesById.get(id);
+    if (!indexes) return;
     let used = usedById.get(id) ?? 0;
-    while (used < places.length && places[used]! < from) used++;
-    if (used < places.length) {
-      matches.push([places[used]!, index]);
-      from = places[used]! + 1;
+    while (used < indexes.length && indexes[used]! < from) used++;
+    if (used < indexes.length) {
+      matches.push([indexes[used]!, index]);
+      from = indexes[used]! + 1;
       used++;
     }
     usedById.set(id, used);

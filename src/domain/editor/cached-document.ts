@@ -68,16 +68,16 @@ export function createCachedDocument(texts: readonly string[]): CachedDocument {
     return parentId;
   }
 
-  /** Puts blocks, as their records now are, into their places. */
+  /** Puts blocks, as their records now are, into their positions. */
   function indexIds(ids: readonly (string | undefined)[]): void {
     const changed = new Set(ids);
-    const placed = [...changed].flatMap((id) => {
+    const joinedAgain = [...changed].flatMap((id) => {
       const own = id === undefined ? undefined : ownById.get(id);
       return own ? [joined(own)] : [];
     });
     blocks = merged(
       blocks.filter(({ id }) => !changed.has(id)),
-      placed.sort(compareBlocks),
+      joinedAgain.sort(compareBlocks),
     );
   }
 
@@ -95,13 +95,13 @@ export function createCachedDocument(texts: readonly string[]): CachedDocument {
   }
 }
 
-interface Placed {
+interface Positioned {
   readonly id: string;
   readonly pos: string;
 }
 
 /** By position, then by id, both bytewise: the same order on every device. */
-function compareBlocks(a: Placed, b: Placed): number {
+function compareBlocks(a: Positioned, b: Positioned): number {
   return compareKeys(a.pos, b.pos) || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 

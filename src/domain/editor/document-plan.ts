@@ -128,8 +128,8 @@ export function planRemoval(blocks: readonly BlockRow[], index: number, deps: Pl
   if (!before || !after) return plan;
   const source = CLOSED_TYPES.has(before.type) ? undefined : sourceAfterRemoval(before, removed, after, deps.renderer);
   const comment = { type: "html", text: "<!-- -->", source: "<!-- -->\n\n", pos: removed.pos };
-  const left = blocks.findLast((block, place) => place < index && !isBlankLine(block));
-  const right = blocks.find((block, place) => place > index && !isBlankLine(block));
+  const left = blocks.findLast((block, at) => at < index && !isBlankLine(block));
+  const right = blocks.find((block, at) => at > index && !isBlankLine(block));
   return {
     ...plan,
     touches: source === undefined ? [] : [{ id: before.id, source }],

@@ -103,14 +103,14 @@ function* splitUntilCommon(
   }
 }
 
-/** A place in the new document while its rendering is checked. */
+/** A position in the new document while its rendering is checked. */
 interface Slot {
   readonly want: string;
   block: SourcedBlock;
   written: boolean;
 }
 
-/** The place that cannot be rendered as wanted, and the window's end when that showed. */
+/** The position that cannot be rendered as wanted, and the window's end when that showed. */
 interface Fault {
   readonly fault: number;
   readonly to: number;
@@ -136,7 +136,7 @@ function* fitWindow(document: ChangedDocument, from: number, atLeast: number): S
     touched.set(index, slot);
     return slot;
   };
-  /** Slots by their place in the new document. */
+  /** Slots by their position in the new document. */
   const slotAt = (index: number): Slot | undefined => {
     if (index < from) return outside(index);
     const inside = slots[index - from];
@@ -144,7 +144,7 @@ function* fitWindow(document: ChangedDocument, from: number, atLeast: number): S
     return inside ?? (after < blocks.length ? outside(after) : undefined);
   };
 
-  /** What each checked place is to the one before it. */
+  /** What each checked position is to the one before it. */
   const followings = new Map<number, Following>();
   const end = from + slots.length;
   followings.set(end, rendered.followings[to] ?? DOCUMENT_END);
@@ -177,7 +177,7 @@ function* fitWindow(document: ChangedDocument, from: number, atLeast: number): S
 }
 
 /**
- * Makes the block at a place render to the bytes wanted there: as it is, else with those bytes as its source, else with
+ * Makes the block at a position render to the bytes wanted there: as it is, else with those bytes as its source, else with
  * the block after it rendered from source too (nothing stands tight against a block in canonical form). Undefined when
  * none of that helps.
  */

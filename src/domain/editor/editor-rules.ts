@@ -69,8 +69,8 @@ export const EDITOR_RULES: DatasetRules = {
     if (type) return type;
     const nav = createdField(ops, "nav");
     if (nav !== undefined) return valueFault("nav", nav);
-    const placed = (path: string) => valueFault(path, createdField(ops, path));
-    return placed("nav.parentId") ?? placed("nav.pos");
+    const fault = (path: string) => valueFault(path, createdField(ops, path));
+    return fault("nav.parentId") ?? fault("nav.pos");
   },
 
   refuseOp(_doc, segments, op) {

@@ -28,16 +28,16 @@ function fits(value: string): boolean {
 
 /**
  * Shares out what a block says to its records, the block's own first in `old`. A record that lies wholly in what stayed the
- * same at either end is not written, so two devices that change different places of a long block lose nothing.
+ * same at either end is not written, so two devices that change different stretches of a long block lose nothing.
  */
 export function planStretches(old: readonly Stretch[], next: LongText, random: Random): StretchPlan {
   const { from, to, ...changed } = fitsRecord(next) ? { from: 0, to: old.length, ...next } : changedPart(old, next);
   const room = cutBoth(changed, from === 0 ? 1 : 0);
   const kept = old.slice(from, Math.min(to, from + room.length));
   const [own, ...others] = [...old.slice(0, from), ...kept];
-  const places: readonly (LongText & Partial<Stretch>)[] = [...others, ...room.slice(kept.length), ...old.slice(to)];
+  const stretches: readonly (LongText & Partial<Stretch>)[] = [...others, ...room.slice(kept.length), ...old.slice(to)];
   const positions = fillKeys(
-    places.map(({ pos }) => pos),
+    stretches.map(({ pos }) => pos),
     random,
   );
   const isOwnWritten = from === 0 && own !== undefined && !says(own, room[0]!);
@@ -49,7 +49,7 @@ export function planStretches(old: readonly Stretch[], next: LongText, random: R
     inserts: room
       .slice(kept.length)
       .map(({ text, source }, at) => ({ text, source, pos: positions[others.length + at]! })),
-    moves: places.flatMap(({ id, pos }, at) =>
+    moves: stretches.flatMap(({ id, pos }, at) =>
       id === undefined || pos === positions[at] ? [] : [{ id, pos: positions[at]! }],
     ),
     deletes: old.slice(from + kept.length, to).map(({ id }) => id),

@@ -44,7 +44,7 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
   /** Spaces that may lack something, and when to look at them, by a monotonic clock. */
   const dueMs = new Map<SpaceId, number>();
   const running = new Map<string, Promise<void>>();
-  const places = new Map<SpaceId, Progress>();
+  const progressBySpace = new Map<SpaceId, Progress>();
   let looking: Promise<void> | undefined;
   let stopped = false;
   let tick: ReturnType<typeof setInterval> | undefined;
@@ -70,7 +70,7 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
       .catch((error: unknown) => log.debug("files: one could not be fetched", { err: error, spaceId }))
       .then(() => {
         running.delete(name);
-        if ((places.get(spaceId)?.tried.size ?? 0) < TRIES) dueMs.set(spaceId, 0);
+        if ((progressBySpace.get(spaceId)?.tried.size ?? 0) < TRIES) dueMs.set(spaceId, 0);
         lookNow();
       });
     running.set(name, done);
@@ -80,22 +80,22 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
   const lookAt = (spaceId: SpaceId, own: FileContents): boolean => {
     const { wanted, pinnedContents, contents: all, isNamed } = own.table;
     const lists: Page[] = [wanted, pinnedContents, ...(deps.keepsAll ? [all] : [])];
-    const place = places.get(spaceId) ?? { list: 0, after: lists.map(() => ""), tried: new Set<string>() };
-    places.set(spaceId, place);
+    const progress = progressBySpace.get(spaceId) ?? { list: 0, after: lists.map(() => ""), tried: new Set<string>() };
+    progressBySpace.set(spaceId, progress);
     let lacks = false;
-    const { list: first } = place;
+    const { list: first } = progress;
     for (let turn = 0; turn < lists.length && running.size < AT_ONCE; turn++) {
       const list = (first + turn) % lists.length;
-      for (const row of fromPlace(lists[list] as Page, place.after[list] ?? "")) {
+      for (const row of rowsFrom(lists[list] as Page, progress.after[list] ?? "")) {
         if (own.isCached({ root: row.root, size: row.size })) continue;
         if (lists[list] === all && !isNamed(row.root)) continue;
         lacks = true;
-        if (running.has(`${spaceId}/${row.root}`) || place.tried.has(row.root)) continue;
-        if (running.size >= AT_ONCE || place.tried.size >= TRIES) break;
+        if (running.has(`${spaceId}/${row.root}`) || progress.tried.has(row.root)) continue;
+        if (running.size >= AT_ONCE || progress.tried.size >= TRIES) break;
         begin(spaceId, row);
-        place.tried.add(row.root);
-        place.after[list] = row.root;
-        place.list = (list + 1) % lists.length;
+        progress.tried.add(row.root);
+        progress.after[list] = row.root;
+        progress.list = (list + 1) % lists.length;
       }
     }
     return lacks;
@@ -107,7 +107,7 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
       if (stopped || running.size >= AT_ONCE) return;
       if (atMs > nowMs) continue;
       dueMs.delete(spaceId);
-      if (atMs > 0) places.get(spaceId)?.tried.clear();
+      if (atMs > 0) progressBySpace.get(spaceId)?.tried.clear();
       const lacks = await deps.use(spaceId, async (own) => lookAt(spaceId, own));
       if (lacks && !dueMs.has(spaceId)) dueMs.set(spaceId, performance.now() + AGAIN_MS);
     }
@@ -115,7 +115,7 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
 
   /** There is a reason to try everything again. */
   const again = (spaceId: SpaceId): void => {
-    places.get(spaceId)?.tried.clear();
+    progressBySpace.get(spaceId)?.tried.clear();
     dueMs.set(spaceId, 0);
   };
 
@@ -159,7 +159,7 @@ export function createFilePrefetch(deps: FilePrefetchDeps): Service {
 }
 
 /** All rows of a list: those after a root, then those up to it. */
-function* fromPlace(list: Page, after: string): Generator<FileContent> {
+function* rowsFrom(list: Page, after: string): Generator<FileContent> {
   for (const isRound of [false, true]) {
     let at = isRound ? "" : after;
     for (;;) {

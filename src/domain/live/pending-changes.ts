@@ -5,7 +5,7 @@ import type { LiveChanges } from "./live-request.ts";
 import { mergeEffects } from "./merge-effects.ts";
 
 /** An item in the entry of the write that last changed it. */
-interface Placed<T extends LiveItem = LiveItem> {
+interface Entered<T extends LiveItem = LiveItem> {
   readonly entry: number;
   readonly item: T;
   /** Characters of its text. */
@@ -18,8 +18,8 @@ type Shown = Extract<LiveItem, { kind: "added" | "updated" }>;
  * another text, or is new to the reader. Both together mean that it left and came back.
  */
 interface Fate {
-  gone?: Placed;
-  shown?: Placed<Shown>;
+  gone?: Entered;
+  shown?: Entered<Shown>;
 }
 
 interface OpenEntry {
@@ -60,11 +60,11 @@ export class PendingChanges {
 
   toChanges(): LiveChanges {
     const buckets = new Map([...this.#entries].map(([entry]) => [entry, { added: "", updated: "", removed: "" }]));
-    const put = (placed: Placed | undefined) => {
-      const bucket = placed && buckets.get(placed.entry);
+    const put = (entered: Entered | undefined) => {
+      const bucket = entered && buckets.get(entered.entry);
       if (!bucket) return;
-      const { kind } = placed.item;
-      bucket[kind] += bucket[kind] === "" ? itemText(placed.item) : `,${itemText(placed.item)}`;
+      const { kind } = entered.item;
+      bucket[kind] += bucket[kind] === "" ? itemText(entered.item) : `,${itemText(entered.item)}`;
     };
     for (const { gone, shown } of this.#fates.values()) {
       put(gone);
@@ -88,23 +88,23 @@ export class PendingChanges {
     if (shown) this.#lift(shown);
     delete fate.shown;
     if (item.kind !== "removed") {
-      if (!shown) fate.shown = this.#place(entry, item);
+      if (!shown) fate.shown = this.#enter(entry, item);
       else {
         // Shown twice: if the reader has not seen the addition yet, it stays an addition.
         const { kind, part } = shown.item;
         const effects = mergeEffects(part.effects, item.part.effects);
-        fate.shown = this.#place(entry, { kind, part: new RecordPart(id, item.part.doc, effects) });
+        fate.shown = this.#enter(entry, { kind, part: new RecordPart(id, item.part.doc, effects) });
       }
     } else if (gone) {
       // It left, perhaps came back, and left for another reason: the last reason counts.
       this.#lift(gone);
-      fate.gone = this.#place(entry, item);
-    } else if (shown?.item.kind !== "added") fate.gone = this.#place(entry, item);
+      fate.gone = this.#enter(entry, item);
+    } else if (shown?.item.kind !== "added") fate.gone = this.#enter(entry, item);
     if (fate.gone || fate.shown) this.#fates.set(id, fate);
     else this.#fates.delete(id);
   }
 
-  #place<T extends LiveItem>(entry: number, item: T): Placed<T> {
+  #enter<T extends LiveItem>(entry: number, item: T): Entered<T> {
     const chars = itemChars(item);
     this.#chars += chars;
     const open = this.#entries.get(entry);
@@ -112,7 +112,7 @@ export class PendingChanges {
     return { entry, item, chars };
   }
 
-  #lift({ entry, chars }: Placed): void {
+  #lift({ entry, chars }: Entered): void {
     this.#chars -= chars;
     const open = this.#entries.get(entry);
     if (open && --open.items === 0) this.#entries.delete(entry);

@@ -44,7 +44,7 @@ export class SortedHead {
     return this.#entryById.has(id);
   }
 
-  /** The place of a held id in the order, or -1. */
+  /** The position of a held id in the order, or -1. */
   positionOf(id: string): number {
     const entry = this.#entryById.get(id);
     return entry ? this.#search(entry) : -1;
@@ -57,7 +57,7 @@ export class SortedHead {
     this.#entryById.delete(id);
   }
 
-  /** Adds a match that is not held, if its place is within what is held. */
+  /** Adds a match that is not held, if its position is within what is held. */
   offer(entry: SortEntry): void {
     if (!this.#complete && (!this.#bound || this.#compare(entry, this.#bound) > 0)) return;
     this.#entries.splice(this.#search(entry), 0, entry);

@@ -72,7 +72,7 @@ export async function initAccount(options: InitOptions): Promise<InitResult> {
     ...(index === undefined ? {} : { index }),
     machineId: await machineId(),
   });
-  const result = await placeWallet(wallet, config);
+  const result = await putWallet(wallet, config);
   return mnemonic === undefined ? { ...result, mnemonic: await mnemonicOf(wallet) } : result;
 }
 
@@ -104,7 +104,7 @@ async function newDevice({ mnemonic, forceNew }: InitOptions, config: Config, lo
   }
 }
 
-async function placeWallet(wallet: Wallet, config: Config): Promise<InitResult> {
+async function putWallet(wallet: Wallet, config: Config): Promise<InitResult> {
   const { accountId } = wallet;
   const { dataDir } = config;
   const existing = await findLocalWallet(dataDir, accountId);

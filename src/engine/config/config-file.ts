@@ -28,7 +28,7 @@ export async function readConfigFile(file: string): Promise<Map<string, FileEntr
 }
 
 function readText(file: string): string | undefined {
-  // Most places have no file, and the first error that is made costs 2 ms: its stack is read from the source map.
+  // Most directories have no file, and the first error that is made costs 2 ms: its stack is read from the source map.
   if (!existsSync(file)) return undefined;
   let bytes: Buffer;
   try {
@@ -91,7 +91,7 @@ class FileReader {
     if (this.entries.has(path)) throw this.refusal(key, `${path} is given twice`);
     if (value === undefined) return;
     const raw: unknown = value.toJS(this.document, { maxAliasCount: 10 });
-    this.entries.set(path, { raw, source: this.placeOf(key) });
+    this.entries.set(path, { raw, source: this.lineOf(key) });
   }
 
   /** The node an alias stands for; undefined for nothing and for null, which leave a setting unset. */
@@ -102,10 +102,10 @@ class FileReader {
   }
 
   private refusal(node: Node, message: string): StartRefusal {
-    return new StartRefusal(`${this.placeOf(node)}: ${message}`);
+    return new StartRefusal(`${this.lineOf(node)}: ${message}`);
   }
 
-  private placeOf(node: Node): string {
+  private lineOf(node: Node): string {
     return `${this.file}:${node.range ? this.lines.linePos(node.range[0]).line : 1}`;
   }
 }

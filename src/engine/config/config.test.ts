@@ -97,27 +97,27 @@ test("[SRV-5] lists, sizes, paths and secrets", async () => {
 });
 
 test("[SRV-5] an unknown key or a bad value refuses the start and names key, file and line", async () => {
-  const place = "~/.config/svc/config.yaml";
+  const file = "~/.config/svc/config.yaml";
   const cases: [of: Case, message: string][] = [
-    [{ yaml: "\nlisten:\n  adr: 1\n" }, `${place}:3: unknown setting listen.adr`],
-    [{ yaml: "webui:\n  enabled: true\n" }, `${place}:1: unknown setting webui`],
-    [{ yaml: "WebUI.Enabled: true\n" }, `${place}:1: unknown setting WebUI.Enabled; did you mean webUI.enabled?`],
+    [{ yaml: "\nlisten:\n  adr: 1\n" }, `${file}:3: unknown setting listen.adr`],
+    [{ yaml: "webui:\n  enabled: true\n" }, `${file}:1: unknown setting webui`],
+    [{ yaml: "WebUI.Enabled: true\n" }, `${file}:1: unknown setting WebUI.Enabled; did you mean webUI.enabled?`],
     [
       { yaml: "log:\n  defaultLevel: loud\n" },
-      `${place}:2: log.defaultLevel must be one of debug, info, warn, error; it is "loud"`,
+      `${file}:2: log.defaultLevel must be one of debug, info, warn, error; it is "loud"`,
     ],
-    [{ yaml: "index:\n  enabled: 'yes'\n" }, `${place}:2: index.enabled must be true or false; it is "yes"`],
+    [{ yaml: "index:\n  enabled: 'yes'\n" }, `${file}:2: index.enabled must be true or false; it is "yes"`],
     [
       { yaml: "files: {gcInterval: 30}\n" },
-      `${place}:1: files.gcInterval must be a duration such as 30s, 5m or 24h; it is 30`,
+      `${file}:1: files.gcInterval must be a duration such as 30s, 5m or 24h; it is 30`,
     ],
-    [{ yaml: "files: 3\n" }, `${place}:1: files must be a map of settings`],
-    [{ yaml: "- a\n" }, `${place}:1: the file must be a map of settings`],
-    [{ yaml: "a: [\n" }, `${place}:`],
-    [{ yaml: "log.format: json\nlog: {format: json}\n" }, `${place}:2: log.format is given twice`],
+    [{ yaml: "files: 3\n" }, `${file}:1: files must be a map of settings`],
+    [{ yaml: "- a\n" }, `${file}:1: the file must be a map of settings`],
+    [{ yaml: "a: [\n" }, `${file}:`],
+    [{ yaml: "log.format: json\nlog: {format: json}\n" }, `${file}:2: log.format is given twice`],
     [
       { yaml: "runtime: {secrets: {k: 'not a name'}}\n" },
-      `${place}:1: runtime.secrets must be the name of an environment variable`,
+      `${file}:1: runtime.secrets must be the name of an environment variable`,
     ],
     [{ env: { SVC_INDEX_ENABLED: "maybe" } }, 'SVC_INDEX_ENABLED: index.enabled must be true or false; it is "maybe"'],
     [{ env: { SVC_HTTP_ALLOWED_ORIGINS: "*" } }, "SVC_HTTP_ALLOWED_ORIGINS: http.allowedOrigins must name origins"],

@@ -187,9 +187,9 @@ async function findConfigFile(
     return { path, given: withContext(path, entries, context) };
   }
   const xdg = nonEmpty(env["XDG_CONFIG_HOME"]);
-  const places = [...(xdg ? [join(xdg, "svc")] : []), join(context.homeDir, ".config", "svc"), dataDir];
-  for (const place of places) {
-    const path = join(place, "config.yaml");
+  const directories = [...(xdg ? [join(xdg, "svc")] : []), join(context.homeDir, ".config", "svc"), dataDir];
+  for (const directory of directories) {
+    const path = join(directory, "config.yaml");
     const entries = await readConfigFile(path);
     if (entries) return { path, given: withContext(path, entries, context) };
   }
