@@ -19,6 +19,23 @@ test("plain English may stand in comments and texts, and other words that hold t
   expect(found("intelligence(toldest, adds, IDS, collation);")).toEqual([]);
 });
 
+test.each([
+  ["a savepoint", "const place = begin();", "src/store/commit-queue.ts", "place"],
+  ["a part of a pipeline", "f(stagePlace);", "src/query/a.ts", "stagePlace"],
+  ["a command's", "const placeOf = 1;", "cli/a.ts", "placeOf"],
+  ["a record's in the log of rights", "acl.isPlaced(id);", "src/sync/session/a.ts", "isPlaced"],
+  ["what lost its own", "const DISPLACED_WRITERS = 1;", "src/store/space-store.ts", "DISPLACED_WRITERS"],
+])("a place is one on the network, and nothing else is: %s", (_where, source, path, name) => {
+  expect(found(source, path)).toEqual([`${path}:1 ${name}: say position, or what it is`]);
+});
+
+test("what knows of the network's places may name them, and a test its own", () => {
+  expect(found("placesOf(space); createPlaceTable(db);", "src/space/port/a.ts")).toEqual([]);
+  expect(found("const places = createPlaceTable(db);", "src/store/space-store.ts")).toEqual([]);
+  expect(found("replace(placeholder); // in place", "src/query/a.ts")).toEqual([]);
+  expect(found("const placed = 1;", "test/scenario/a.test.ts")).toEqual([]);
+});
+
 test("a gate may plant faults, nobody else", () => {
   expect(found("const planted = 1;", "test/support/gates/a.test.ts")).toEqual([]);
   expect(found("const planted = 1;", "test/scenario/a.test.ts")).toHaveLength(1);

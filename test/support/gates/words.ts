@@ -19,6 +19,13 @@ const INSTEAD: ReadonlyMap<string, string> = new Map([
   ["told", "notified"],
   ["unopened", "pending body"],
 ]);
+/**
+ * A place is where an epoch of a space is kept on the network, and in the program nothing else is; what knows of it may name it.
+ * (In JSX a text of people's reads like a name.)
+ */
+const PLACE = /^(?:(places?)|(?:dis|mis|un)?placed?)$/;
+const PROGRAM = /^(?:src|cli|ui)\/.*\.ts$/;
+const KNOWS_PLACES = /^src\/(?:account|engine|space|sync)\/|^src\/store\/(?:place-table|space-schema|space-store)\.ts$/;
 /** Comments and texts, which are passed over, or a name. */
 const TOKEN =
   /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|([A-Za-z_$][\w$]*)/g;
@@ -27,14 +34,21 @@ const PART = /[A-Z]?[a-z]+|[A-Z]+(?![a-z])/g;
 const PLANTS_FAULTS = /^test\/support\//;
 const PLANT = /^plant/;
 
+/** What is said instead of a part of a name in a file; undefined where it may stand. */
+function insteadOf(part: string, path: string): string | undefined {
+  const place = PROGRAM.test(path) ? PLACE.exec(part) : null;
+  if (place && !(place[1] && KNOWS_PLACES.test(path))) return "position, or what it is";
+  return INSTEAD.get(part);
+}
+
 /** `path:line name: say …` of each name with a word that was given up, by path. */
 export function findGivenUpWords(sourcesByPath: ReadonlyMap<string, string>): string[] {
   return [...sourcesByPath].flatMap(([path, source]) =>
     [...source.matchAll(TOKEN)].flatMap(({ 1: name, index }) => {
       if (name === undefined) return [];
-      const word = (name.match(PART) ?? []).map((part) => part.toLowerCase()).find((part) => INSTEAD.has(part));
+      const word = (name.match(PART) ?? []).map((part) => part.toLowerCase()).find((part) => insteadOf(part, path));
       if (word === undefined || (PLANT.test(word) && PLANTS_FAULTS.test(path))) return [];
-      return [`${path}:${source.slice(0, index).split("\n").length} ${name}: say ${INSTEAD.get(word)}`];
+      return [`${path}:${source.slice(0, index).split("\n").length} ${name}: say ${insteadOf(word, path)}`];
     }),
   );
 }
