@@ -10,9 +10,15 @@ import { parseArgs } from "node:util";
 import { buildUi, type UiFile } from "./src/http/page/ui-build.ts";
 import { LIMITS } from "./src/protocol/limits.ts";
 import { readEngine } from "./src/sandbox/engine-wasm.ts";
-import type { BuiltInModel } from "./src/search/built-in-model.ts";
-import { builtInLibraryOf, builtInModelOf, libraryModule, modelModule, ortPlugin } from "./src/search/ort-built-in.ts";
-import type { BuiltInFile } from "./src/search/ort-library.ts";
+import type { BuiltInModel } from "./src/search/model/built-in-model.ts";
+import {
+  builtInLibraryOf,
+  builtInModelOf,
+  libraryModule,
+  modelModule,
+  ortPlugin,
+} from "./src/search/model/ort-built-in.ts";
+import type { BuiltInFile } from "./src/search/model/ort-library.ts";
 import * as emptyDatabases from "./src/store/empty-databases.ts";
 
 export interface Target {
@@ -171,8 +177,8 @@ function builtInPlugin({ sqliteVec, programEngine, databases, page, ort, model }
       "\n",
     ),
     "src/sandbox/engine-wasm.ts": `import file from ${JSON.stringify(programEngine)} with { type: "file" };\nexport const readEngine = () => Bun.file(file).bytes();`,
-    "src/search/ort-library.ts": libraryModule(ort),
-    "src/search/built-in-model.ts": modelModule(model),
+    "src/search/model/ort-library.ts": libraryModule(ort),
+    "src/search/model/built-in-model.ts": modelModule(model),
     "src/http/page/ui-files.ts": `const files = ${JSON.stringify(page)};\nexport const readUiFiles = async () => files;`,
   };
   return {

@@ -5,8 +5,8 @@
 /** Modes in which the executable is its own child process, `svc __name`. They are not commands and have no help. */
 const CHILD_MODES: ReadonlyMap<string, () => Promise<number>> = new Map([
   ["__program", () => import("../src/sandbox/program-child.ts").then((m) => m.runProgramChild())],
-  ["__index", () => import("../src/search/index-child.ts").then((m) => m.runIndexChild())],
-  ["__embed", () => import("../src/search/embed-child.ts").then((m) => m.runEmbedChild())],
+  ["__index", () => import("../src/search/index/index-child.ts").then((m) => m.runIndexChild())],
+  ["__embed", () => import("../src/search/model/embed-child.ts").then((m) => m.runEmbedChild())],
 ]);
 
 async function main(tokens: readonly string[]): Promise<number> {

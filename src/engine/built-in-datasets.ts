@@ -1,5 +1,5 @@
-import { PRIVATE_RULES } from "../account/private-datasets.ts";
-import { TECH_RULES } from "../account/tech-datasets.ts";
+import { PRIVATE_RULES } from "../account/own-space/private-datasets.ts";
+import { TECH_RULES } from "../account/own-space/tech-datasets.ts";
 import { DELETION_RULES } from "../change/fold/deletion-log.ts";
 import { BUNDLE_CHILD_TYPE, BUNDLE_CHILDREN_RULES, BUNDLE_RULES } from "../domain/bundle/bundle-rules.ts";
 import { CHAT_RULES } from "../domain/chat/chat-rules.ts";

@@ -1,8 +1,8 @@
-import type { createJoinDesk, RequestAnswer } from "../account/join-desk.ts";
-import type { JoinService } from "../account/join-service.ts";
-import type { DisplayHint, OneToOneService } from "../account/one-to-one-service.ts";
-import type { PlaceHints } from "../account/place-hints.ts";
-import type { SpaceClaims } from "../account/space-claims.ts";
+import type { createJoinDesk, RequestAnswer } from "../account/joining/join-desk.ts";
+import type { JoinService } from "../account/joining/join-service.ts";
+import type { DisplayHint, OneToOneService } from "../account/joining/one-to-one-service.ts";
+import type { SpaceClaims } from "../account/joining/space-claims.ts";
+import type { PlaceHints } from "../account/rows/place-hints.ts";
 import { base64ToBytes, bytesToBase64 } from "../base/bytes.ts";
 import type { AccountId, SpaceId } from "../base/ids.ts";
 import { accountIdOf, parseAccountId } from "../crypto/account-id.ts";

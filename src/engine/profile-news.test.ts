@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { until } from "../../test/support/server/client.ts";
-import { SPACES_RULES } from "../account/tech-datasets.ts";
-import type { Profile, TechSpace } from "../account/tech-space.ts";
+import { SPACES_RULES } from "../account/own-space/tech-datasets.ts";
+import type { Profile, TechSpace } from "../account/own-space/tech-space.ts";
 import type { Log } from "../base/log.ts";
 import type { SpaceInfo } from "../protocol/space.ts";
 import { createProfileNews } from "./profile-news.ts";

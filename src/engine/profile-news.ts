@@ -1,5 +1,5 @@
-import { SPACES_RULES } from "../account/tech-datasets.ts";
-import type { Profile, TechSpace } from "../account/tech-space.ts";
+import { SPACES_RULES } from "../account/own-space/tech-datasets.ts";
+import type { Profile, TechSpace } from "../account/own-space/tech-space.ts";
 import type { SpaceId } from "../base/ids.ts";
 import type { Log } from "../base/log.ts";
 import { SvcError } from "../protocol/errors.ts";

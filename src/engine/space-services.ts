@@ -1,6 +1,6 @@
-import type { AccountValues } from "../account/account-values.ts";
-import type { AclSecrets } from "../account/acl-secrets.ts";
-import type { ReadFrontiers } from "../account/read-frontiers.ts";
+import type { AccountValues } from "../account/own-space/account-values.ts";
+import type { AclSecrets } from "../account/own-space/acl-secrets.ts";
+import type { ReadFrontiers } from "../account/own-space/read-frontiers.ts";
 import type { AclBuild } from "../acl/compose/compose.ts";
 import type { MemberMetadata } from "../acl/record/epoch.ts";
 import { equalBytes } from "../base/bytes.ts";

@@ -1,5 +1,5 @@
-import { SPACES_RULES } from "../account/tech-datasets.ts";
-import type { TechSpace } from "../account/tech-space.ts";
+import { SPACES_RULES } from "../account/own-space/tech-datasets.ts";
+import type { TechSpace } from "../account/own-space/tech-space.ts";
 import type { Clock } from "../base/clock.ts";
 import { versionOf } from "../change/codec/version.ts";
 import type { Effect } from "../change/fold/apply-op.ts";

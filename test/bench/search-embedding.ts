@@ -6,7 +6,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { loadTextEmbedder } from "../../src/search/text-embedder.ts";
+import { loadTextEmbedder } from "../../src/search/model/text-embedder.ts";
 import { ENGLISH_MODEL, modelDirectory, placeModel } from "../support/models/models.ts";
 import { search } from "../support/models/search.ts";
 import type { Client } from "../support/server/client.ts";

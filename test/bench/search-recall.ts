@@ -5,9 +5,9 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { prepareOrtBinding } from "../../src/search/ort-binding.ts";
-import { packVector } from "../../src/search/packed-vector.ts";
-import { loadTextEmbedder } from "../../src/search/text-embedder.ts";
+import { prepareOrtBinding } from "../../src/search/model/ort-binding.ts";
+import { packVector } from "../../src/search/model/packed-vector.ts";
+import { loadTextEmbedder } from "../../src/search/model/text-embedder.ts";
 import type { PackedVector } from "../../src/store/search/vector-table.ts";
 import { ENGLISH_MODEL, modelDirectory } from "../support/models/models.ts";
 import { createRng } from "../support/rng.ts";

@@ -7,7 +7,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { SearchMode } from "../../src/protocol/search.ts";
-import { fuseRanks } from "../../src/search/rank-fusion.ts";
+import { fuseRanks } from "../../src/search/text/rank-fusion.ts";
 import { ENGLISH_MODEL, placeModel } from "../support/models/models.ts";
 import { search, searchUntil } from "../support/models/search.ts";
 import type { Client } from "../support/server/client.ts";

@@ -8,11 +8,11 @@
 import { Database } from "bun:sqlite";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { indexTokens, tokensFingerprint } from "../../src/search/index-tokens.ts";
-import { packVector } from "../../src/search/packed-vector.ts";
-import { fuseRanks } from "../../src/search/rank-fusion.ts";
-import { loadTextEmbedder } from "../../src/search/text-embedder.ts";
-import { parseSearch, searchText, unitsToSearch } from "../../src/search/text-search.ts";
+import { indexTokens, tokensFingerprint } from "../../src/search/index/index-tokens.ts";
+import { packVector } from "../../src/search/model/packed-vector.ts";
+import { loadTextEmbedder } from "../../src/search/model/text-embedder.ts";
+import { fuseRanks } from "../../src/search/text/rank-fusion.ts";
+import { parseSearch, searchText, unitsToSearch } from "../../src/search/text/text-search.ts";
 import { openIndexStore } from "../../src/store/search/index-store.ts";
 import { openVectorTable, type UnitFilter } from "../../src/store/search/vector-table.ts";
 import { ENGLISH_MODEL, modelDirectory } from "../support/models/models.ts";

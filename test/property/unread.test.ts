@@ -1,6 +1,6 @@
 /** Unread flags and counters after random traffic between two accounts, against a slow recount of what was read. */
 import { describe, expect } from "bun:test";
-import type { ReadFrontiers } from "../../src/account/read-frontiers.ts";
+import type { ReadFrontiers } from "../../src/account/own-space/read-frontiers.ts";
 import type { DatasetRules } from "../../src/change/codec/dataset-rules.ts";
 import { createHistory } from "../../src/change/history/history.ts";
 import type { Account } from "../../src/crypto/account.ts";

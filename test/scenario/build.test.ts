@@ -39,7 +39,7 @@ const nativeEntry = join(scratch, "natives.ts");
 writeFileSync(
   nativeEntry,
   `import { sqliteVecLibrary } from ${JSON.stringify(join(ROOT, "src/store/sqlite-vec-library.ts"))};
-   import { ortLibrary } from ${JSON.stringify(join(ROOT, "src/search/ort-library.ts"))};
+   import { ortLibrary } from ${JSON.stringify(join(ROOT, "src/search/model/ort-library.ts"))};
    console.log(sqliteVecLibrary, ortLibrary);`,
 );
 

@@ -6,7 +6,7 @@ import { type ScratchDir, scratchDir } from "../../../test/support/scratch.ts";
 import { createAccount } from "../../../test/support/worlds/acl-world.ts";
 import { createOpenGenesis, deliver, type OpenEngine, openEngine } from "../../../test/support/worlds/open-engine.ts";
 import { createFrontiers } from "../../../test/support/worlds/read-frontiers.ts";
-import type { ReadFrontiers } from "../../account/read-frontiers.ts";
+import type { ReadFrontiers } from "../../account/own-space/read-frontiers.ts";
 import type { RecordChange, RecordOp } from "../../change/codec/change-body.ts";
 import type { DatasetRules } from "../../change/codec/dataset-rules.ts";
 import { createHistory } from "../../change/history/history.ts";

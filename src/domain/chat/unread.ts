@@ -1,4 +1,4 @@
-import type { ChangeOrigin, ReadFrontiers } from "../../account/read-frontiers.ts";
+import type { ChangeOrigin, ReadFrontiers } from "../../account/own-space/read-frontiers.ts";
 import type { AccountId, ObjectId } from "../../base/ids.ts";
 import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";

@@ -1,5 +1,5 @@
-import { DEVICES_DATASET, DEVICES_RULES } from "../../account/tech-datasets.ts";
-import type { TechSpace } from "../../account/tech-space.ts";
+import { DEVICES_DATASET, DEVICES_RULES } from "../../account/own-space/tech-datasets.ts";
+import type { TechSpace } from "../../account/own-space/tech-space.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { PeerId } from "../../base/ids.ts";
 import type { RecordOp } from "../../change/codec/change-body.ts";

@@ -1,4 +1,4 @@
-import type { Profile } from "../../account/tech-space.ts";
+import type { Profile } from "../../account/own-space/tech-space.ts";
 import { createEvents } from "../../base/events.ts";
 import type { AccountId, SpaceId } from "../../base/ids.ts";
 import { svcError } from "../../protocol/errors.ts";

@@ -1,4 +1,4 @@
-import type { AclSecrets } from "../../account/acl-secrets.ts";
+import type { AclSecrets } from "../../account/own-space/acl-secrets.ts";
 import {
   acceptRequest,
   addAccounts,

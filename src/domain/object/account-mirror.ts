@@ -1,4 +1,4 @@
-import type { AccountValues } from "../../account/account-values.ts";
+import type { AccountValues } from "../../account/own-space/account-values.ts";
 import type { ObjectId } from "../../base/ids.ts";
 import { OBJECTS_DATASET } from "../../change/fold/projection.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { SpaceId } from "../../base/ids.ts";
 import { silentLog } from "../../base/log.ts";
 import { ChildLost } from "../../search/child-process.ts";
-import type { IndexRequest, PendingTexts } from "../../search/index-protocol.ts";
+import type { IndexRequest, PendingTexts } from "../../search/index/index-protocol.ts";
 import { createEmbedLoop } from "./embed-loop.ts";
 
 test("[SEARCH-6] embedding goes on by itself after the process of the index was lost under it", async () => {

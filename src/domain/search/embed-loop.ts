@@ -1,7 +1,7 @@
 /** Gives the texts of the indexes their vectors, one space after the other, with lower priority than everything else. */
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
-import type { IndexFiles, IndexRequest, PendingTexts, VectorSide } from "../../search/index-protocol.ts";
+import type { IndexFiles, IndexRequest, PendingTexts, VectorSide } from "../../search/index/index-protocol.ts";
 import { MOST_TRIES, type PendingText, type VectorModel } from "../../store/search/vector-table.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
 import { type EmbeddedTexts, type Embedder, EmbedderLost } from "./embedder.ts";

@@ -1,6 +1,6 @@
 import { createEvents } from "../../base/events.ts";
 import type { Log } from "../../base/log.ts";
-import { packVector } from "../../search/packed-vector.ts";
+import { packVector } from "../../search/model/packed-vector.ts";
 import type { Embedder } from "./embedder.ts";
 
 const BATCH = 32;

@@ -1,4 +1,4 @@
-import type { SearchableTypes } from "../../search/search-config.ts";
+import type { SearchableTypes } from "../../search/index/search-config.ts";
 
 /** A space as search sees it, open. */
 export interface SearchableSpace {

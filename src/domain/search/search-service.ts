@@ -21,8 +21,8 @@ import {
   type IndexRequest,
   type IndexState,
   type VectorSide,
-} from "../../search/index-protocol.ts";
-import { isScope, readSearchConfig } from "../../search/search-config.ts";
+} from "../../search/index/index-protocol.ts";
+import { isScope, readSearchConfig } from "../../search/index/search-config.ts";
 import type { PackedVector } from "../../store/search/vector-table.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
 import { createDueSpaces } from "./due-spaces.ts";

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { holdTimers } from "../../../test/support/held-timers.ts";
 import { silentLog } from "../../base/log.ts";
 import { ChildLost } from "../../search/child-process.ts";
-import type { IndexAnswer } from "../../search/index-protocol.ts";
+import type { IndexAnswer } from "../../search/index/index-protocol.ts";
 import { createSearchTurns } from "./search-turns.ts";
 
 const ANSWER: IndexAnswer = { hits: [], incomplete: false };

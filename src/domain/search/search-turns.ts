@@ -2,7 +2,7 @@ import type { Log } from "../../base/log.ts";
 import { refusedAs, svcError } from "../../protocol/errors.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { ChildLost } from "../../search/child-process.ts";
-import type { IndexAnswer, IndexRequest } from "../../search/index-protocol.ts";
+import type { IndexAnswer, IndexRequest } from "../../search/index/index-protocol.ts";
 
 /** A search that takes longer is ended: twenty times what the dearest takes of a million texts that people wrote. */
 const DEADLINE_MS = 10_000;

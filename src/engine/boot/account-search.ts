@@ -5,7 +5,7 @@ import type { Embedder } from "../../domain/search/embedder.ts";
 import { createLocalEmbedder } from "../../domain/search/local-embedder.ts";
 import { createOpenAiEmbedder } from "../../domain/search/openai-embedder.ts";
 import { createSearchService, type SearchService } from "../../domain/search/search-service.ts";
-import { DEFAULT_HOST } from "../../search/model-download.ts";
+import { DEFAULT_HOST } from "../../search/model/model-download.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import type { Config } from "../config/config.ts";
 import { nativeDirectory, probeVectorSupport } from "../vector-support.ts";

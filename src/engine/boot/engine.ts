@@ -1,9 +1,9 @@
-import type { DirectAddService } from "../../account/direct-add-service.ts";
-import type { JoinService } from "../../account/join-service.ts";
-import type { OneToOneService } from "../../account/one-to-one-service.ts";
-import type { SpaceLife } from "../../account/space-life.ts";
-import type { SpaceRegistry } from "../../account/space-registry.ts";
-import type { TechSpace } from "../../account/tech-space.ts";
+import type { DirectAddService } from "../../account/joining/direct-add-service.ts";
+import type { JoinService } from "../../account/joining/join-service.ts";
+import type { OneToOneService } from "../../account/joining/one-to-one-service.ts";
+import type { SpaceLife } from "../../account/life/space-life.ts";
+import type { SpaceRegistry } from "../../account/life/space-registry.ts";
+import type { TechSpace } from "../../account/own-space/tech-space.ts";
 import type { DeviceService } from "../../domain/device/device-service.ts";
 import type { EventHub } from "../../domain/event/event-hub.ts";
 import type { FileCache } from "../../domain/file/file-cache.ts";

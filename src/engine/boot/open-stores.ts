@@ -1,4 +1,4 @@
-import { type SpacePaths, spacePaths } from "../../account/space-files.ts";
+import { type SpacePaths, spacePaths } from "../../account/rows/space-files.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { READ_FRONTIERS_DATASET } from "../../account/private-datasets.ts";
-import { DEVICES_DATASET, SPACES_RULES } from "../../account/tech-datasets.ts";
+import { READ_FRONTIERS_DATASET } from "../../account/own-space/private-datasets.ts";
+import { DEVICES_DATASET, SPACES_RULES } from "../../account/own-space/tech-datasets.ts";
 import { bytesToBase58 } from "../../base/base58.ts";
 import { base64ToBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";

@@ -1,4 +1,4 @@
-import { ACL_SECRETS_DATASET } from "../../account/private-datasets.ts";
+import { ACL_SECRETS_DATASET } from "../../account/own-space/private-datasets.ts";
 import { inboxLinkKeyOf } from "../../acl/record/space-keys.ts";
 import { createSingleFlight, type SingleFlight } from "../../base/single-flight.ts";
 import { systemTimers } from "../../base/timers.ts";

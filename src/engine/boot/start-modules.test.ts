@@ -5,7 +5,7 @@ const SOURCES = join(import.meta.dir, "../..");
 
 /** What a start does without: code of other processes, and what is loaded when it is first needed. */
 const NOT_LOADED =
-  /src\/(?:search\/(?:index-child|index-tokens|space-index|embed-child)|sandbox\/program-child|sync\/lan\/link-manager|sync\/network\/network-store|http\/openapi\/openapi-document)\.ts$|node_modules\/(?:@huggingface|onnxruntime-node|quickjs-wasi|@nats-io|multicast-dns|yaml|@elysiajs)\//;
+  /src\/(?:search\/(?:index\/(?:index-child|index-tokens|space-index)|model\/embed-child)|sandbox\/program-child|sync\/lan\/link-manager|sync\/network\/network-store|http\/openapi\/openapi-document)\.ts$|node_modules\/(?:@huggingface|onnxruntime-node|quickjs-wasi|@nats-io|multicast-dns|yaml|@elysiajs)\//;
 
 test("a server loads no code of other processes, and no transport that is not configured", async () => {
   const loading = `

@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { join } from "node:path";
 import { createRng } from "../../../test/support/rng.ts";
 import { scratchDir } from "../../../test/support/scratch.ts";
-import { packVector } from "../../search/packed-vector.ts";
+import { packVector } from "../../search/model/packed-vector.ts";
 import { type IndexStore, openIndexStore } from "./index-store.ts";
 import { openVectorTable, type PackedVector, type UnitFilter, type VectorTable } from "./vector-table.ts";
 

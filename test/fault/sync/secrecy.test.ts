@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect } from "bun:test";
 import { cpSync } from "node:fs";
 import type { NatsConnection } from "@nats-io/transport-node";
-import { TECH_SPACE_NAME } from "../../../src/account/tech-datasets.ts";
+import { TECH_SPACE_NAME } from "../../../src/account/own-space/tech-datasets.ts";
 import { decodeInviteToken, guestAccount } from "../../../src/acl/record/invite-token.ts";
 import { derivedReadKey, transportSecretOf } from "../../../src/acl/record/space-keys.ts";
 import type { PeerId, SpaceId } from "../../../src/base/ids.ts";

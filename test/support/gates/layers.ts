@@ -61,6 +61,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
  * of the domain meet only through a port besides.
  */
 export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
+  account: ["own-space", "rows", "life", "joining"],
   acl: ["record", "reducer", "log", "compose", "pending", ""],
   change: ["codec", "graph", "fold", "intake", "check", "", "history"],
   cli: ["io", "parse", "commands", ""],
@@ -71,6 +72,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   engine: ["", "config", "runtime", "boot", "account"],
   http: ["stream", "schema", "reply", "page", "", "openapi", "control", "routes"],
   query: ["value", "filter", "rows", "expression", "plan", "run", "aggregate", "readers"],
+  search: ["", "text", "model", "index"],
   space: ["port", "replica", ""],
   store: ["", "search"],
   sync: ["session", "", "lan", "network", "file", "inbox"],

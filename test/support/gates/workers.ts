@@ -17,7 +17,7 @@ const ENDED_WITH: Readonly<Record<string, string>> = {
   "src/http/stream/subscription.ts": "its reader",
   "src/http/routes/streams.ts": "its reader",
   "src/push-node/push-node.ts": "the program",
-  "src/search/index-child.ts": "the process that it runs in",
+  "src/search/index/index-child.ts": "the process that it runs in",
   "src/serve.ts": "the program",
   "src/sync/lan/discovery.ts": "the LAN's links",
   "src/sync/lan/link-manager.ts": "the transports",

@@ -1,8 +1,8 @@
 /** A table of the index's own kind, and whether it finds a text by a query. */
 import { Database } from "bun:sqlite";
-import { indexTokens } from "../../../src/search/index-tokens.ts";
-import { anyOf, termExpression } from "../../../src/search/match-expression.ts";
-import { queryTerms } from "../../../src/search/query-terms.ts";
+import { indexTokens } from "../../../src/search/index/index-tokens.ts";
+import { anyOf, termExpression } from "../../../src/search/text/match-expression.ts";
+import { queryTerms } from "../../../src/search/text/query-terms.ts";
 
 const db = new Database(":memory:");
 db.exec("CREATE VIRTUAL TABLE ft USING fts5(exact, words, place, content='', tokenize='ascii')");

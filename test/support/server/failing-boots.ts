@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { mkdirSync, readdirSync, readlinkSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { TECH_SPACE_NAME } from "../../../src/account/tech-datasets.ts";
+import { TECH_SPACE_NAME } from "../../../src/account/own-space/tech-datasets.ts";
 import { systemClock } from "../../../src/base/clock.ts";
 import { silentLog } from "../../../src/base/log.ts";
 import { createSigner } from "../../../src/crypto/sign.ts";

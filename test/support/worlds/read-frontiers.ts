@@ -1,4 +1,4 @@
-import type { ChangeOrigin, ReadFrontiers } from "../../../src/account/read-frontiers.ts";
+import type { ChangeOrigin, ReadFrontiers } from "../../../src/account/own-space/read-frontiers.ts";
 import type { ObjectId } from "../../../src/base/ids.ts";
 
 /** What an account has read, over its devices: as the tech space keeps it. */
