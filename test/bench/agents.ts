@@ -9,7 +9,7 @@ import { createTriggerScheduler } from "../../src/domain/trigger/trigger-schedul
 import { PROGRAM_CHILD } from "../../src/sandbox/program-limits.ts";
 import { createProgramProcesses } from "../../src/sandbox/program-processes.ts";
 import { HOSTILE_PROGRAMS } from "../support/hostile/hostile-programs.ts";
-import { measureReads } from "../support/latency.ts";
+import { measureReads, timedCall } from "../support/latency.ts";
 import { type AgentFixture, agentOf, RUNTIME_ENV } from "../support/server/agent.ts";
 import { until } from "../support/server/client.ts";
 import { BINARY, type RunningServer, startServer } from "../support/server/server.ts";
@@ -54,17 +54,12 @@ function tickLine(): Line {
     isOwnMessage: () => false,
     isNative: () => false,
   });
-  const timed = (work: () => void): number => {
-    const startedMs = performance.now();
-    work();
-    return performance.now() - startedMs;
-  };
   scheduler.tick();
-  const quiet = median(Array.from({ length: 200 }, () => timed(scheduler.tick)));
+  const quiet = median(Array.from({ length: 200 }, () => timedCall(scheduler.tick)));
   const edited = median(
     Array.from({ length: 50 }, () => {
       scheduler.changed("t5");
-      return timed(scheduler.tick);
+      return timedCall(scheduler.tick);
     }),
   );
   return {

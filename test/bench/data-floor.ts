@@ -6,6 +6,7 @@
  */
 import { Database } from "bun:sqlite";
 import { readFileSync } from "node:fs";
+import { timedCall } from "../support/latency.ts";
 
 type Value = string | number;
 
@@ -36,7 +37,7 @@ function answer(request: FloorRequest): unknown {
       return [];
     case "read": {
       const statement = db.query<unknown, Value[]>(request.sql);
-      return request.params.map((params) => timed(() => statement.all(...params)));
+      return request.params.map((params) => timedCall(() => statement.all(...params)));
     }
     case "write": {
       const get = db.query<{ doc: string }, [string]>(`SELECT doc FROM ${request.table} WHERE id = ?`);
@@ -47,7 +48,7 @@ function answer(request: FloorRequest): unknown {
         for (const { id, fields } of JSON.parse(page) as { id: string; fields: object }[])
           put.run(id, JSON.stringify({ id, ...JSON.parse(get.get(id)?.doc ?? "{}"), ...fields }));
       });
-      return request.pages.map((page) => timed(() => write(page)));
+      return request.pages.map((page) => timedCall(() => write(page)));
     }
     case "memory":
       return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync("/proc/self/status", "utf8"))?.[1]) / 1024;
@@ -68,12 +69,6 @@ function copy({ table, from, dataset }: Extract<FloorRequest, { kind: "copy" }>)
   );
   db.run("DETACH space");
   return db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()!.n;
-}
-
-function timed(run: () => unknown): number {
-  const startedAt = performance.now();
-  run();
-  return performance.now() - startedAt;
 }
 
 for await (const line of console) console.log(JSON.stringify(answer(JSON.parse(line) as FloorRequest)));

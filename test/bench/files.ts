@@ -7,6 +7,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
+import { timed } from "../support/latency.ts";
 import { scratchDir } from "../support/scratch.ts";
 import { attachPath, type FileInfo, filesPath } from "../support/server/files.ts";
 import { createObject, createSpace } from "../support/server/fixtures.ts";
@@ -101,11 +102,6 @@ async function writeRandom(path: string, count: number): Promise<void> {
 async function curl(args: string[]): Promise<string> {
   const child = Bun.spawn(["curl", "-sS", "-H", "content-type: application/octet-stream", ...args], { stdout: "pipe" });
   return new Response(child.stdout).text();
-}
-async function timed(run: () => Promise<unknown>): Promise<number> {
-  const startedMs = performance.now();
-  await run();
-  return performance.now() - startedMs;
 }
 function perSecond(ms: number): string {
   return `${Math.round(mib / (ms / 1000))} MiB/s`;

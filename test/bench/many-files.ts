@@ -2,6 +2,7 @@
  * `bun test/bench/many-files.ts [files] [variants]`: what listing, querying, counting and paging cost in a space of so many
  * files, and of one original with so many variants. Single requests, medians and the longest of twenty.
  */
+import { timed } from "../support/latency.ts";
 import { type Client, type JsonObject, until } from "../support/server/client.ts";
 import { attach, filesPath } from "../support/server/files.ts";
 import { createObject, createSpace } from "../support/server/fixtures.ts";
@@ -34,7 +35,7 @@ const queryOf =
     from.post(`/v1/spaces/${space.id}/objects/${of}/files/query`, body);
 const named = { filter: { name: `file-${files >> 1}.txt` }, limit: 1 };
 // What is asked for first has to read its dataset; indexes on it come by themselves, behind the answers.
-for (const sort of [["id"], ["-_ver.id"]]) await timed(queryOf(owner, { sort, offset: files >> 1, limit: 50 }));
+for (const sort of [["id"], ["-_ver.id"]]) await queryOf(owner, { sort, offset: files >> 1, limit: 50 })(client);
 const middle = (body: JsonObject): JsonObject => ({ ...body, offset: files >> 1, limit: 50 });
 const middleVariants = queryOf(objectId, { filter: { variantOf: original }, offset: variants >> 1, limit: 50 });
 for (const ask of [queryOf(owner, named), middleVariants]) await untilQuick(ask);
@@ -76,7 +77,7 @@ async function untilQuick(ask: (from: Client) => Promise<unknown>): Promise<void
   let quick = 0;
   await until(
     async () => {
-      quick = (await timed(ask)) < QUICK_MS ? quick + 1 : 0;
+      quick = (await timed(() => ask(client))) < QUICK_MS ? quick + 1 : 0;
       return quick === ROUNDS;
     },
     "the indexes",
@@ -84,15 +85,9 @@ async function untilQuick(ask: (from: Client) => Promise<unknown>): Promise<void
   );
 }
 
-async function timed(ask: (from: Client, round: number) => Promise<unknown>, round = 0): Promise<number> {
-  const beganMs = performance.now();
-  await ask(client, round);
-  return performance.now() - beganMs;
-}
-
 async function line(name: string, ask: (from: Client, round: number) => Promise<unknown>): Promise<Line> {
   const times: number[] = [];
-  for (let round = 0; round < ROUNDS; round++) times.push(await timed(ask, round));
+  for (let round = 0; round < ROUNDS; round++) times.push(await timed(() => ask(client, round)));
   const value = median(times);
   return { name, figures: `${milliseconds(value)} (longest ${milliseconds(Math.max(...times))})`, value, aim: AIM };
 }

@@ -17,12 +17,30 @@ export const codeOf = (promise: Promise<unknown>): Promise<string | undefined> =
     (error: { code?: string }) => error.code,
   );
 
-/** Code and details of what is refused. */
-export function refusalOf(run: () => unknown): { code: string; details: unknown } {
+/** What is thrown as an error of the product; undefined when nothing is. */
+export function faultOf(run: () => unknown): SvcError | undefined {
   try {
     run();
   } catch (thrown) {
-    if (thrown instanceof SvcError) return { code: thrown.code, details: thrown.details };
+    if (thrown instanceof SvcError) return thrown;
+    throw thrown;
+  }
+  return undefined;
+}
+
+/** Code and details of what is refused. */
+export function refusalOf(run: () => unknown): { code: string; details: unknown } {
+  const fault = faultOf(run);
+  if (!fault) throw new Error("it was taken");
+  return { code: fault.code, details: fault.details };
+}
+
+/** Code, status and details with which a promise is refused. */
+export async function rejectionOf(work: Promise<unknown>): Promise<{ code: string; status: number; details: unknown }> {
+  try {
+    await work;
+  } catch (thrown) {
+    if (thrown instanceof SvcError) return { code: thrown.code, status: thrown.status, details: thrown.details };
     throw thrown;
   }
   throw new Error("it was taken");

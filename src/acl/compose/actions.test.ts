@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
+import { refusalOf } from "../../../test/support/errors-of.ts";
 import { type AclWorld, createAccount, createAclWorld } from "../../../test/support/worlds/acl-world.ts";
 import { bytesToHex } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import type { Account } from "../../crypto/account.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { createSigner } from "../../crypto/sign.ts";
-import { SvcError } from "../../protocol/errors.ts";
 import { derivedSpaceGenesis } from "../../space/space.ts";
 import { MAX_METADATA_BYTES, openMetadata, sealMetadata } from "../record/epoch.ts";
 import type { AclOp } from "../record/op.ts";
@@ -53,15 +53,7 @@ function createCast() {
   return { world, owner: world.owner, admin, writer, reader, asker, stranger: createAccount(), invite };
 }
 
-function errorOf(world: AclWorld, by: Account, build: Build): SvcError {
-  try {
-    build(world.contextOf(by));
-  } catch (error) {
-    if (error instanceof SvcError) return error;
-    throw error;
-  }
-  throw new Error("nothing was thrown");
-}
+const refusalBy = (world: AclWorld, by: Account, build: Build) => refusalOf(() => build(world.contextOf(by)));
 
 describe("what cannot be done is refused with its code", () => {
   const { world, owner, admin, writer, reader, asker, stranger, invite } = createCast();
@@ -106,7 +98,7 @@ describe("what cannot be done is refused with its code", () => {
   for (const [title, by, build] of forbidden) {
     const role = ["owner", "admin", "writer", "reader", "none"][roles.get(by)!]!;
     test(`[ACL-2] ${role}: ${title}: acl.forbidden`, () => {
-      const error = errorOf(world, by, build);
+      const error = refusalBy(world, by, build);
       expect([error.code, error.details]).toEqual(["acl.forbidden", { spaceId: world.genesis.spaceId, role }]);
     });
   }
@@ -129,7 +121,7 @@ describe("what cannot be done is refused with its code", () => {
     ["space.not_joined", "leave what one is not in", stranger, leaveSpace],
   ];
   for (const [code, title, by, build] of others)
-    test(`[ACL-19] ${title}: ${code}`, () => expect(errorOf(world, by, build).code).toBe(code as SvcError["code"]));
+    test(`[ACL-19] ${title}: ${code}`, () => expect(refusalBy(world, by, build).code).toBe(code));
 
   test("[ACL-19] what is so already needs nothing", () => {
     const context = (by: Account) => world.contextOf(by);
@@ -156,10 +148,10 @@ describe("what cannot be done is refused with its code", () => {
     const gone = createAclWorld();
     gone.act(gone.owner, deleteSpace);
     for (const build of [revokeInvites, leaveSpace, cancelRequest, stopSharing])
-      expect(errorOf(gone, gone.owner, build).code).toBe("space.deleted");
+      expect(refusalBy(gone, gone.owner, build).code).toBe("space.deleted");
     const account = createAccount();
     const derived = createAclWorld({ owner: account, genesis: derivedSpaceGenesis(account, "agent") });
-    expect(errorOf(derived, account, deleteSpace).code).toBe("space.derived_undeletable");
+    expect(refusalBy(derived, account, deleteSpace).code).toBe("space.derived_undeletable");
   });
 });
 

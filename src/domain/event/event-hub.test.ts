@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import { rejectionOf } from "../../../test/support/errors-of.ts";
 import { createRng, runSeed } from "../../../test/support/rng.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
 import { createSigner } from "../../crypto/sign.ts";
-import { SvcError, svcError } from "../../protocol/errors.ts";
+import { svcError } from "../../protocol/errors.ts";
 import { EVENT_SCOPES } from "../../protocol/event.ts";
 import type { Json } from "../../protocol/json.ts";
 import { LIMITS } from "../../protocol/limits.ts";
@@ -46,16 +47,6 @@ function createWorld() {
     return { events, close };
   };
   return { hub, delivery, clock, sent, watched, listen };
-}
-
-async function refusal(work: Promise<unknown>): Promise<{ code: string; status: number; details: unknown }> {
-  try {
-    await work;
-  } catch (thrown) {
-    if (thrown instanceof SvcError) return { code: thrown.code, status: thrown.status, details: thrown.details };
-    throw thrown;
-  }
-  throw new Error("it was taken");
 }
 
 describe("publishing (EVENT-1, EVENT-2)", () => {
@@ -122,7 +113,7 @@ describe("publishing (EVENT-1, EVENT-2)", () => {
     test(`${code} for ${JSON.stringify(input).slice(0, 70)}`, async () => {
       const { hub, listen, sent } = createWorld();
       const { events } = await listen({});
-      const fault = await refusal(hub.publish(input));
+      const fault = await rejectionOf(hub.publish(input));
       expect(fault.code).toBe(code);
       if (field) expect(fault.details).toMatchObject({ field });
       expect(events).toEqual([]);
@@ -198,7 +189,7 @@ describe("filters are ANDed across dimensions and ORed within one (EVENT-1)", ()
   for (const [query, code, field] of FAULTS) {
     test(`${code} for ${JSON.stringify(query).slice(0, 60)}`, async () => {
       const { hub, listen } = createWorld();
-      const fault = await refusal(listen(query));
+      const fault = await rejectionOf(listen(query));
       expect(fault.code).toBe(code);
       if (field) expect(fault.details).toMatchObject({ field });
       expect(hub.stats().subscribers).toBe(0);

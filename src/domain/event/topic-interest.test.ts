@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { SvcError } from "../../protocol/errors.ts";
+import { refusalOf } from "../../../test/support/errors-of.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type EventQuery, readEventFilter } from "./event-filter.ts";
 import { coverOf, parseTopic, patternsOf, topicOf } from "./event-topic.ts";
@@ -85,21 +85,12 @@ describe("a space's budget of patterns (EVENT-3)", () => {
     return { watched, add, interest };
   };
   const types = (count: number, from = 0) => Array.from({ length: count }, (_, index) => `t${from + index}`);
-  const refused = (run: () => unknown) => {
-    try {
-      run();
-    } catch (thrown) {
-      if (thrown instanceof SvcError) return { code: thrown.code, details: thrown.details };
-      throw thrown;
-    }
-    throw new Error("it was taken");
-  };
 
   test("is 100 over all streams, and what is closed is given back", () => {
     const { add, watched } = world();
     const close = add({ spaceId: ["s"], type: types(100) });
     expect(watched.get("s")!.length).toBe(LIMITS.patternsPerSpace);
-    expect(refused(() => add({ spaceId: ["s"], type: ["one.more"] }))).toEqual({
+    expect(refusalOf(() => add({ spaceId: ["s"], type: ["one.more"] }))).toEqual({
       code: "events.too_many_patterns",
       details: { spaceId: "s", limit: 100 },
     });
@@ -113,7 +104,7 @@ describe("a space's budget of patterns (EVENT-3)", () => {
 
   test("is refused to one stream that asks for more", () => {
     const { add, watched } = world();
-    expect(refused(() => add({ spaceId: ["s"], type: types(101) })).code).toBe("events.too_many_patterns");
+    expect(refusalOf(() => add({ spaceId: ["s"], type: types(101) })).code).toBe("events.too_many_patterns");
     expect(watched.size).toBe(0);
   });
 
@@ -138,7 +129,7 @@ describe("a space's budget of patterns (EVENT-3)", () => {
     const { add, watched } = world();
     add({ spaceId: ["full"], type: types(100) });
     watched.clear();
-    expect(refused(() => add({ spaceId: ["empty", "full"], type: ["one.more"] })).code).toBe(
+    expect(refusalOf(() => add({ spaceId: ["empty", "full"], type: ["one.more"] })).code).toBe(
       "events.too_many_patterns",
     );
     expect(watched.size).toBe(0);

@@ -1,6 +1,7 @@
 /** What callers of the process registry get wrong: each is told by code and field, and changes nothing. */
 import { describe, expect, test } from "bun:test";
-import { createWorld, frame, OTHER, refusal } from "../../../test/support/worlds/process-world.ts";
+import { rejectionOf } from "../../../test/support/errors-of.ts";
+import { createWorld, frame, OTHER } from "../../../test/support/worlds/process-world.ts";
 import type { ProcessFinishBody, ProcessProgressBody, ProcessStartBody } from "../../protocol/event.ts";
 
 describe("faults (PROC-1)", () => {
@@ -17,7 +18,7 @@ describe("faults (PROC-1)", () => {
   for (const [fields, code, field] of STARTS) {
     test(`start ${JSON.stringify(fields).slice(0, 50)}: ${code}`, async () => {
       const { registry, start } = createWorld();
-      expect(await refusal(start(fields))).toMatchObject({ code, details: { field } });
+      expect(await rejectionOf(start(fields))).toMatchObject({ code, details: { field } });
       expect(registry.list()).toEqual([]);
     });
   }
@@ -32,7 +33,7 @@ describe("faults (PROC-1)", () => {
     test(`progress ${JSON.stringify(progress).slice(0, 40)}: request.invalid_field`, async () => {
       const { registry, start } = createWorld();
       await start();
-      expect(await refusal(registry.progress("p1", progress))).toMatchObject({
+      expect(await rejectionOf(registry.progress("p1", progress))).toMatchObject({
         code: "request.invalid_field",
         details: { field },
       });
@@ -55,7 +56,7 @@ describe("faults (PROC-1)", () => {
     test(`finish ${JSON.stringify(finish).slice(0, 60)}: ${code}`, async () => {
       const { registry, start } = createWorld();
       await start();
-      expect(await refusal(registry.finish("p1", finish))).toMatchObject({ code, details: { field: "error" } });
+      expect(await rejectionOf(registry.finish("p1", finish))).toMatchObject({ code, details: { field: "error" } });
       expect(registry.list()[0]!.state).toBe("running");
     });
   }
@@ -63,13 +64,13 @@ describe("faults (PROC-1)", () => {
   test("progress and finish of what is not running: process.not_found", async () => {
     const { registry, start, from } = createWorld();
     const missing = { code: "process.not_found", status: 404, details: { processId: "p1" } };
-    expect(await refusal(registry.progress("p1", {}))).toEqual(missing);
-    expect(await refusal(registry.finish("p1", { status: "done" }))).toEqual(missing);
+    expect(await rejectionOf(registry.progress("p1", {}))).toEqual(missing);
+    expect(await rejectionOf(registry.finish("p1", { status: "done" }))).toEqual(missing);
     from(OTHER, frame("started", "p1", { kind: "k", title: "t" }));
-    expect(await refusal(registry.progress("p1", {}))).toEqual(missing);
+    expect(await rejectionOf(registry.progress("p1", {}))).toEqual(missing);
     await start();
     await registry.finish("p1", { status: "done" });
-    expect(await refusal(registry.progress("p1", {}))).toEqual(missing);
-    expect(await refusal(registry.finish("p1", { status: "done" }))).toEqual(missing);
+    expect(await rejectionOf(registry.progress("p1", {}))).toEqual(missing);
+    expect(await rejectionOf(registry.finish("p1", { status: "done" }))).toEqual(missing);
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { createWorld, frame, ME, OTHER, refusal } from "../../../test/support/worlds/process-world.ts";
+import { rejectionOf } from "../../../test/support/errors-of.ts";
+import { createWorld, frame, ME, OTHER } from "../../../test/support/worlds/process-world.ts";
 import type { EventInput } from "../event/port.ts";
 
 describe("a process's life (PROC-1)", () => {
@@ -102,7 +103,7 @@ describe("a process's life (PROC-1)", () => {
 
   test("what cannot be published changes nothing, and holds up nothing", async () => {
     const { registry, start } = createWorld();
-    const failing = refusal(start({ scope: "space", spaceId: "gone" }));
+    const failing = rejectionOf(start({ scope: "space", spaceId: "gone" }));
     const fine = start({ id: "p2" });
     expect((await failing).code).toBe("space.not_found");
     await fine;
@@ -120,7 +121,7 @@ describe("expiry (PROC-1)", () => {
     expect(registry.list().length).toBe(1);
     clock.ms += 1;
     expect(registry.list()).toEqual([]);
-    expect((await refusal(registry.progress("p1", {}))).code).toBe("process.not_found");
+    expect((await rejectionOf(registry.progress("p1", {}))).code).toBe("process.not_found");
     registry.sweep();
     expect(registry.list()).toEqual([]);
   });
@@ -255,7 +256,7 @@ describe("cancel (PROC-1)", () => {
     const { registry, published, from, start } = createWorld();
     await start();
     from(OTHER, frame("started", "p1", data));
-    const fault = await refusal(registry.cancel("p1", undefined));
+    const fault = await rejectionOf(registry.cancel("p1", undefined));
     expect(fault).toEqual({ code: "process.ambiguous", status: 409, details: { identities: [ME, OTHER] } });
     await registry.cancel("p1", OTHER);
     expect(published.at(-1)!.data).toEqual({ identity: OTHER });
@@ -267,13 +268,13 @@ describe("cancel (PROC-1)", () => {
   test("of what is not running: process.not_found", async () => {
     const { registry, clock, start } = createWorld();
     const missing = { code: "process.not_found", status: 404, details: { processId: "p1" } };
-    expect(await refusal(registry.cancel("p1", undefined))).toEqual(missing);
+    expect(await rejectionOf(registry.cancel("p1", undefined))).toEqual(missing);
     await start();
-    expect(await refusal(registry.cancel("p1", OTHER))).toEqual(missing);
+    expect(await rejectionOf(registry.cancel("p1", OTHER))).toEqual(missing);
     await registry.finish("p1", { status: "done" });
-    expect(await refusal(registry.cancel("p1", undefined))).toEqual(missing);
+    expect(await rejectionOf(registry.cancel("p1", undefined))).toEqual(missing);
     await start();
     clock.ms += 45_000;
-    expect(await refusal(registry.cancel("p1", ME))).toEqual(missing);
+    expect(await rejectionOf(registry.cancel("p1", ME))).toEqual(missing);
   });
 });

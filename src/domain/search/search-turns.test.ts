@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { errorOf } from "../../../test/support/errors-of.ts";
 import { holdTimers } from "../../../test/support/held-timers.ts";
 import { silentLog } from "../../base/log.ts";
 import { ChildLost } from "../../search/child-process.ts";
@@ -59,10 +60,7 @@ test("[SEARCH-7] the process has one search at a time, and spaces take turns", a
 
 test("[SEARCH-7] a search is late only once it has begun; then it is refused, and the next one is sent", async () => {
   const { turns, run, sent, sentAre } = world({ deadlineMs: 1, holdUpMs: 60_000 });
-  const late = run("a", "late").then(
-    () => undefined,
-    (error: unknown) => error,
-  );
+  const late = errorOf(run("a", "late"));
   const next = run("a", "next");
   await sentAre(1);
   turns.begun("other");
@@ -76,10 +74,7 @@ test("[SEARCH-7] a search is late only once it has begun; then it is refused, an
 for (const when of ["before it began", "after it began"] as const)
   test(`[SEARCH-7] a search has less time once one of another space waits, also where that came ${when}`, async () => {
     const { turns, run, sent, sentAre } = world({ deadlineMs: 60_000, holdUpMs: 1 });
-    const late = run("a", "late").then(
-      () => undefined,
-      (error: unknown) => error,
-    );
+    const late = errorOf(run("a", "late"));
     await sentAre(1);
     if (when === "after it began") turns.begun("a");
     const next = run("b", "next");
@@ -115,10 +110,7 @@ for (const [who, limitMs] of [
 
 test("[SEARCH-7] a search whose process was lost is sent once more, and refused when it is lost again", async () => {
   const { run, sent, sentAre } = world();
-  const lost = run("a", "lost").then(
-    () => undefined,
-    (error: unknown) => error,
-  );
+  const lost = errorOf(run("a", "lost"));
   for (let at = 0; at < 2; at++) {
     await sentAre(at + 1);
     sent[at]!.answer.reject(new ChildLost("gone"));

@@ -12,12 +12,12 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { codeOf, errorOf } from "../../../test/support/errors-of.ts";
 import type { AccountId } from "../../base/ids.ts";
 import { silentLog } from "../../base/log.ts";
 import { machineId } from "../../crypto/machine-id.ts";
 import { createWallet } from "../../crypto/wallet.ts";
 import { encodeWallet } from "../../crypto/wallet-envelope.ts";
-import { SvcError } from "../../protocol/errors.ts";
 import type { BootEngine } from "../boot/boot-engine.ts";
 import type { Engine } from "../boot/engine.ts";
 import { type ConfigFlags, loadConfig } from "../config/config.ts";
@@ -56,12 +56,6 @@ async function hostOf(root: string, options: { flags?: ConfigFlags; passkey?: st
     bootEngine: options.bootEngine ?? fakeBoot,
   });
 }
-
-const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
-  promise.then(
-    () => "done",
-    (error: unknown) => (error instanceof SvcError ? error.code : error),
-  );
 
 /** A root with wallets: "flat" at the root, "nested" in its own directory. */
 async function rootWith(...layouts: ("flat" | "nested")[]): Promise<{ root: string; ids: AccountId[] }> {
@@ -144,17 +138,16 @@ test("[ACC-3] a wallet on disk that is another's is left alone", async () => {
 });
 
 test("[SRV-9] a boot that fails after a fresh wallet removes the new account's directory", async () => {
-  const failing: BootEngine = async () => {
-    throw new Error("no engine");
-  };
+  const noEngine = new Error("no engine");
+  const failing: BootEngine = () => Promise.reject(noEngine);
   const root = freshRoot();
   const host = await hostOf(root, { bootEngine: failing });
-  expect(await codeOf(host.authorize({}))).toBeInstanceOf(Error);
+  expect(await errorOf(host.authorize({}))).toBe(noEngine);
   expect(readdirSync(root)).toEqual([]);
   // An existing account's files stay.
   const { root: other, ids } = await rootWith("nested");
   const failingToo = await hostOf(other, { bootEngine: failing });
-  expect(await codeOf(failingToo.authorize({ accountId: ids[0] as string }))).toBeInstanceOf(Error);
+  expect(await errorOf(failingToo.authorize({ accountId: ids[0] as string }))).toBe(noEngine);
   expect(existsSync(join(other, ids[0] as string, "wallet.key"))).toBe(true);
   expect(existsSync(join(other, ids[0] as string, "server.pid"))).toBe(false);
 });
@@ -176,7 +169,7 @@ test("[SRV-2] an account is open once; two of one root may be open together", as
 test("[ACC-3] of concurrent calls one boots", async () => {
   const host = await hostOf(freshRoot());
   const codes = await Promise.all([1, 2, 3].map(() => codeOf(host.authorize({}))));
-  expect(codes.sort()).toEqual(["auth.already_authorized", "auth.already_authorized", "done"]);
+  expect(codes.sort()).toEqual(["auth.already_authorized", "auth.already_authorized", "none"]);
   await host.close();
 });
 

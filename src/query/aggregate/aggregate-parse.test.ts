@@ -1,19 +1,10 @@
 // biome-ignore-all lint/suspicious/noThenProperty: $cond and $switch name their branches so
 import { expect, test } from "bun:test";
-import { type ErrorCode, SvcError } from "../../protocol/errors.ts";
+import { faultOf } from "../../../test/support/errors-of.ts";
+import type { ErrorCode } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
 import { parsePipeline } from "./aggregate-parse.ts";
 import { parseAggregateLimits } from "./aggregate-run.ts";
-
-function faultOf(run: () => unknown): SvcError | undefined {
-  try {
-    run();
-  } catch (error) {
-    if (error instanceof SvcError) return error;
-    throw error;
-  }
-  return undefined;
-}
 
 /** [stage, details.path of aggregate.bad_pipeline] */
 const FAULTS: [Json, string][] = [

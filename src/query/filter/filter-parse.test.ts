@@ -1,17 +1,11 @@
 import { expect, test } from "bun:test";
-import { type ErrorCode, SvcError } from "../../protocol/errors.ts";
+import { faultOf } from "../../../test/support/errors-of.ts";
+import type { ErrorCode } from "../../protocol/errors.ts";
 import type { Json } from "../../protocol/json.ts";
 import { parseFilter } from "./filter-parse.ts";
 
-function faultOf(input: unknown, declared?: (path: string) => "datetime" | undefined): SvcError | undefined {
-  try {
-    parseFilter(input, { declared });
-  } catch (error) {
-    if (error instanceof SvcError) return error;
-    throw error;
-  }
-  return undefined;
-}
+const faultIn = (input: unknown, declared?: (path: string) => "datetime" | undefined) =>
+  faultOf(() => parseFilter(input, { declared }));
 
 /** [filter, code, details.path] */
 const FAULTS: [Json, ErrorCode, string][] = [
@@ -70,18 +64,18 @@ const FAULTS: [Json, ErrorCode, string][] = [
 ];
 
 test.each(FAULTS)("[QUERY-1] %j is %s at %s", (filter, code, path) => {
-  const fault = faultOf(filter);
+  const fault = faultIn(filter);
   expect([fault?.code, fault?.details?.["path"]]).toEqual([code, path]);
 });
 
 test("[QUERY-1] unknown_operator names the operator and lists what there is", () => {
-  const fault = faultOf({ a: { $contains: 1 } });
+  const fault = faultIn({ a: { $contains: 1 } });
   expect(fault?.details).toEqual({ operator: "$contains", path: "a.$contains" });
   for (const operator of ["$eq", "$nin", "$elemMatch", "$options", "$nor"]) expect(fault?.message).toContain(operator);
 });
 
 test("[QUERY-1] invalid carries the reason in message and details", () => {
-  const fault = faultOf({ a: { $size: -1 } });
+  const fault = faultIn({ a: { $size: -1 } });
   expect(fault?.message).toContain("non-negative integer");
   expect(fault?.details?.["reason"]).toContain("non-negative integer");
 });
@@ -89,15 +83,15 @@ test("[QUERY-1] invalid carries the reason in message and details", () => {
 test("[QUERY-1] absent, null and {} are everything; what the limits allow is taken", () => {
   const conditions = Array.from({ length: 199 }, () => ({ a: 1 }));
   const fine = [undefined, null, {}, { $and: conditions }, { a: { $in: Array(1000).fill(1) } }, nested(31)];
-  for (const filter of fine) expect(faultOf(filter)).toBeUndefined();
+  for (const filter of fine) expect(faultIn(filter)).toBeUndefined();
 });
 
 test("[QUERY-1] more than 200 nodes or 32 levels is too complex, with the limit", () => {
-  const wide = faultOf({ $or: Array.from({ length: 250 }, () => ({ a: 1 })) });
+  const wide = faultIn({ $or: Array.from({ length: 250 }, () => ({ a: 1 })) });
   expect([wide?.code, wide?.details?.["limit"]]).toEqual(["filter.too_complex", 200]);
   const deep = [nested(33), { a: nestedNot(40) }, { a: nestedObject(60) }, nestedElemMatch(40)];
   for (const filter of deep) {
-    const fault = faultOf(filter);
+    const fault = faultIn(filter);
     expect([fault?.code, fault?.details?.["limit"]]).toEqual(["filter.too_complex", 32]);
   }
 });
@@ -113,12 +107,12 @@ test("[QUERY-6] a declared datetime is compared with dates only", () => {
     [{ log: { $elemMatch: { at: { $gt: "2026" } } } }, "log.$elemMatch.at.$gt"],
   ];
   for (const [filter, path] of wrong) {
-    const fault = faultOf(filter, declared);
+    const fault = faultIn(filter, declared);
     expect([fault?.code, fault?.details?.["path"]]).toEqual(["filter.invalid", path]);
     expect(fault?.message).toContain('{"$date"');
   }
   const right = [{ due: date }, { due: null }, { due: { $exists: true } }, { due: { $gt: date } }, { "log.x": 5 }];
-  for (const filter of right) expect(faultOf(filter, declared)).toBeUndefined();
+  for (const filter of right) expect(faultIn(filter, declared)).toBeUndefined();
 });
 
 test("[QUERY-1] hostile keys are refused or taken, never worse", () => {
@@ -141,7 +135,7 @@ test("[QUERY-1] hostile keys are refused or taken, never worse", () => {
     JSON.stringify({ a: { $elemMatch: { k: { $gt: 1 } } } }).replace('"k"', JSON.stringify(key)),
   ]);
   for (const text of texts) {
-    const fault = faultOf(JSON.parse(text));
+    const fault = faultIn(JSON.parse(text));
     if (fault) expect(JSON.stringify(fault.toBody()).length).toBeLessThan(2_000);
   }
   expect(Object.keys(Object.prototype)).toEqual([]);

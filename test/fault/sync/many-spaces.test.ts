@@ -106,13 +106,15 @@ rule(
         });
       };
       const syncedMs = await timed(() => Promise.all([allSynced(owner), allSynced(other)]));
-      console.log(`${SPACES} spaces were joined within ${sharedMs} ms, synced ${syncedMs} ms later`);
+      console.log(
+        `${SPACES} spaces were joined within ${sharedMs.toFixed(0)} ms, synced ${syncedMs.toFixed(0)} ms later`,
+      );
       const edits = [
         await expectEdits(owner, other, spaces, "said by the owner"),
         await expectEdits(other, owner, spaces, "said by the other"),
       ];
       console.log(
-        `an edit took at most ${Math.max(...edits)} ms\n${report("owner", owner)}\n${report("other", other)}`,
+        `an edit took at most ${Math.max(...edits).toFixed(0)} ms\n${report("owner", owner)}\n${report("other", other)}`,
       );
 
       await other.server.stop(60_000);
@@ -126,7 +128,9 @@ rule(
         await Promise.all([allSynced(owner), allSynced(other)]);
       });
       edits.push(await expectEdits(other, owner, spaces, "said after the restart"));
-      console.log(`all were synced ${againMs} ms after a restart, an edit took ${edits.at(-1)} ms`);
+      console.log(
+        `all were synced ${againMs.toFixed(0)} ms after a restart, an edit took ${edits.at(-1)?.toFixed(0)} ms`,
+      );
       for (const [name, device] of [["owner", owner] as const, ["other", other] as const]) {
         console.log(report(name, device));
         expect(memoryOf(device)).toBeLessThan(BYTES_BESIDES + SPACES * BYTES_A_SPACE);

@@ -101,9 +101,9 @@ rule(
     const writeMs = await timed(() => setName(server, spaceId, objectId, "the last"));
     const lastMs = await heard(honest, "the last");
     for (const line of [
-      `${WRITERS} writers were taken in within ${takenMs} ms; a write beside them took at most ${slowest} ms`,
-      `an edit was heard of within ${hereMs} ms, one of the other side within ${thereMs} ms; synced ${allMs} ms later`,
-      `then a write took ${writeMs} ms and was heard of within ${lastMs} ms`,
+      `${WRITERS} writers were taken in within ${takenMs.toFixed(0)} ms; a write beside them took at most ${slowest.toFixed(0)} ms`,
+      `an edit was heard of within ${hereMs.toFixed(0)} ms, one of the other side within ${thereMs.toFixed(0)} ms; synced ${allMs.toFixed(0)} ms later`,
+      `then a write took ${writeMs.toFixed(0)} ms and was heard of within ${lastMs.toFixed(0)} ms`,
       ofServer.report(),
       ofHonest.report(),
     ])

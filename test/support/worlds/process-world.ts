@@ -43,16 +43,6 @@ export function createWorld() {
   return { registry, clock, published, from, start, gates, observers, followed };
 }
 
-export async function refusal(work: Promise<unknown>): Promise<{ code: string; status: number; details: unknown }> {
-  try {
-    await work;
-  } catch (thrown) {
-    if (thrown instanceof SvcError) return { code: thrown.code, status: thrown.status, details: thrown.details };
-    throw thrown;
-  }
-  throw new Error("it was taken");
-}
-
 export const frame = (type: string, id: string, data: Json, more: Partial<EventInput> = {}): EventInput => ({
   type: `process.${type}`,
   scope: "account",
