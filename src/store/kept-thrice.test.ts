@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { createRng, type Rng } from "../../test/support/rng.ts";
+import { createRng, type Rng, runSeed } from "../../test/support/rng.ts";
 import { keepThrice, keptDifference, mendKept } from "./kept-thrice.ts";
 
 const KEPT = [{ table: "notes", except: "key = 'large'" }, { table: "hints" }];
@@ -70,7 +70,7 @@ function damage(db: Database, rng: Rng): boolean {
 }
 
 describe("[STORE-5] tables that are kept three times", () => {
-  const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  const seed = runSeed("kept thrice");
   test(`whatever is written, the copies agree; whichever value is changed, it is set right (SEED=${seed})`, () => {
     const rng = createRng(seed);
     for (let run = 0; run < 200; run++) {

@@ -64,10 +64,12 @@ function watchAnswers(client: Client): () => Promise<number> {
   };
 }
 
-/** Something of everything that is written, and what is read. */
+let writes = 1;
+
+/** Something of everything that is written, a new value each time, and what is read. */
 function useAll(client: Client, { items, chat }: Root): Promise<Reply[]> {
   const ask = (path: string, body: JsonObject) => client.request("POST", path, { body, timeoutMs: REQUEST_MS });
-  const records = [setFields("a", { n: Math.random() })];
+  const records = [setFields("a", { n: ++writes })];
   return Promise.all([
     ask(`${items.path}/query`, items.target),
     ask(`${items.path}/modify`, { ...items.target, records }),

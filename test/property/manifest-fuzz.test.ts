@@ -30,7 +30,7 @@ const CASES = fuzzCases(0.0002);
 const firstSeed = freshSeed("manifest-fuzz");
 const SPACE = cidOf(new Uint8Array(8)) as SpaceId;
 const ROOT_TAG = utf8ToBytes("svc/file-root/v1\0");
-const FILLER = crypto.getRandomValues(new Uint8Array(65_536));
+const FILLER = bytesFrom(createRng(firstSeed).fork("filler"), 65_536);
 const DIGEST_BYTES = 32;
 
 /** How many chunks: about one page, about two levels of them, and as many as there can be. */

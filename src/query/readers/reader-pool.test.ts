@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { errorOf } from "../../../test/support/errors-of.ts";
+import { createRng, runSeed } from "../../../test/support/rng.ts";
 import { COLLECTION_ID, createRowsTable } from "../../../test/support/rows-table.ts";
 import { DEFAULT_LIMITS } from "../aggregate/aggregate-run.ts";
 import { rowsOf } from "../rows/row-source.ts";
@@ -16,8 +17,8 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-const text = (chars: string) =>
-  Array.from({ length: 200_000 }, () => chars[(Math.random() * chars.length) | 0]).join("");
+const rng = createRng(runSeed("reader pool"));
+const text = (chars: string) => Array.from({ length: 200_000 }, () => rng.pick([...chars])).join("");
 const list = Array.from({ length: 1_000 }, (_, i) => i);
 await Bun.write(path, createRowsTable([{ id: "a", ...{ x: list, y: list, z: list } }]).serialize());
 const job = (pipeline: unknown) =>
