@@ -98,12 +98,12 @@ const CASES: [rule: string, markdown: string, blocks: BlockFields[]][] = [
   ["NUL is text", "\u0000\n\n# \u0000", [paragraph("\u0000"), heading("\u0000", 1)]],
 ];
 
-describe("line rules (EDIT-4)", () => {
+describe("line rules", () => {
   for (const [rule, markdown, blocks] of CASES) {
-    test(rule, () => expect(fieldsOf(markdown)).toEqual(blocks));
+    test(`[EDIT-4] ${rule}`, () => expect(fieldsOf(markdown)).toEqual(blocks));
   }
 
-  test("a block's source ends with its one separating blank line", () => {
+  test("[EDIT-4] a block's source ends with its one separating blank line", () => {
     const sources = splitMarkdown("# a\nb\n\n\n- c\n   \n").map((block) => block.source);
     expect(sources).toEqual(["# a\n", "b\n\n", "\n", "- c\n   \n"]);
   });
