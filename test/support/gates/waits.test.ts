@@ -28,10 +28,16 @@ test.each([
   expect(waits(line)).toEqual([]);
 });
 
-test("what helps tests may wait", () => {
+test("what helps tests may wait, and does not look right behind it", () => {
   expect(waits("await Bun.sleep(100);", "test/support/a.ts")).toEqual([]);
+  for (const wait of ["await Bun.sleep(100);", "await pace(500);"])
+    expect(waits(`${wait}\n  expect(sent).toEqual([]);`, "test/support/a.ts")).toEqual([
+      `test/support/a.ts:2: ${wait}`,
+    ]);
 });
 
-test("no test of the project sleeps and then looks", async () => {
-  expect(findWaits(await readTests(join(import.meta.dir, "../../..")))).toEqual([]);
+test("no test of the project, and nothing that helps them, sleeps and then looks", async () => {
+  const tests = await readTests(join(import.meta.dir, "../../.."));
+  expect([tests.has("test/support/gates/layers.test.ts"), tests.has("test/support/pace.ts")]).toEqual([true, true]);
+  expect(findWaits(tests)).toEqual([]);
 });
