@@ -6,7 +6,6 @@ import { afterAll, expect, test } from "bun:test";
 import type { RecordChange, RecordOp } from "../../src/change/codec/change-body.ts";
 import type { LiveBody } from "../../src/domain/live/live-request.ts";
 import type { Json, JsonObject } from "../../src/protocol/json.ts";
-import { loopTurns } from "../support/loop-turns.ts";
 import { createRng, type Rng, runSeed } from "../support/rng.ts";
 import { ALWAYS_ASIDE, type LiveSpace, openLiveSpace, watch } from "../support/worlds/live-space.ts";
 
@@ -163,7 +162,7 @@ for (const seed of SEEDS) {
           for (const { watcher } of watchers) if (rng.chance(0.2)) entries += watcher.take().length;
         }
         space.hold(false);
-        await loopTurns(40);
+        await space.caughtUp();
         for (const { body, watcher } of watchers) {
           entries += watcher.take().length;
           const fresh = space.query(space.collection, body);

@@ -11,7 +11,7 @@ test("[LIVE-2] a window that takes too long to read is read aside; writes meanwh
   space.hold(true);
   const opening = watch(space, { sort: ["n"], limit: 5, includeTotal: true });
   await loopTurns();
-  expect(space.heldReads).toBe(1);
+  expect(space.heldReads()).toBe(1);
   expect(space.live.size).toBe(1);
   await space.put("early", { n: -1 });
   await space.remove("r0001");
@@ -99,7 +99,7 @@ test("[LIVE-2] an object deleted while its window is read aside stays deleted", 
   space.hold(true);
   await space.remove("r0000", "r0001");
   await loopTurns();
-  expect(space.heldReads).toBe(1);
+  expect(space.heldReads()).toBe(1);
   await space.deleteObject();
   space.hold(false);
   await loopTurns();
@@ -131,8 +131,8 @@ test("[QUERY-4] [LIVE-2] a total that takes too long to count is counted aside, 
   await loopTurns();
   space.hold(false);
   space.hold(true);
-  while (space.heldReads === 0) await loopTurns();
-  expect(space.heldReads).toBe(1);
+  while (space.heldReads() === 0) await loopTurns();
+  expect(space.heldReads()).toBe(1);
   await space.put("r0000", { n: 3 });
   space.hold(false);
   const watcher = await opening;
@@ -160,7 +160,7 @@ test("[LIVE-2] a window without a limit that takes too long to read is read asid
   const opening = [watch(space, body), watch(space, body)];
   const plain = watch(space, {});
   await loopTurns();
-  expect(space.heldReads).toBe(2);
+  expect(space.heldReads()).toBe(2);
   await space.remove("r0001", "r0002");
   await space.put("first", { n: -1 });
   await space.put("new", { n: 0.5 });

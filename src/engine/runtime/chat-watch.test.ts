@@ -26,6 +26,12 @@ function createWorld({ owner = "", active = "A", open = [] as ChatNews[] } = {})
   const answered: string[] = [];
   const askedSince: number[] = [];
   const claimed = new Set<string>();
+  let underWay = 0;
+  /** A take-over has asked what is unanswered, and every answer that has begun has ended. */
+  const ended = async (): Promise<void> => {
+    do await loopTurns();
+    while (underWay > 0);
+  };
   const chat = {
     claim: (id: string) => !claimed.has(id) && claimed.add(id) !== undefined,
     forget: (id: string) => void claimed.delete(id),
@@ -45,7 +51,10 @@ function createWorld({ owner = "", active = "A", open = [] as ChatNews[] } = {})
         },
       },
     },
-    runs: { begin: async () => {}, end: async () => {} } as unknown as TriggerRuns,
+    runs: {
+      begin: async () => void underWay++,
+      end: async () => void underWay--,
+    } as unknown as TriggerRuns,
     election: {
       self: election.self,
       active: () => election.activeId,
@@ -69,11 +78,11 @@ function createWorld({ owner = "", active = "A", open = [] as ChatNews[] } = {})
     askedSince,
     async say(messageId: string, more: Partial<ChatNews> = {}): Promise<void> {
       watch.message(news(messageId, more));
-      await loopTurns(5);
+      await ended();
     },
     async tick(): Promise<void> {
       watch.tick();
-      await loopTurns(5);
+      await ended();
     },
   };
 }

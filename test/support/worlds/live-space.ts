@@ -17,6 +17,7 @@ import { type QueryResult, runQuery } from "../../../src/query/run/run-query.ts"
 import { parseSort } from "../../../src/query/value/sort.ts";
 import { createdSpaceGenesis, type Space, type SpaceGenesis } from "../../../src/space/space.ts";
 import { openReader } from "../../../src/store/database.ts";
+import { loopTurns } from "../loop-turns.ts";
 import { type ScratchDir, scratchDir } from "../scratch.ts";
 import { createAccount } from "./acl-world.ts";
 import { openSpaceIn } from "./test-space.ts";
@@ -76,11 +77,18 @@ function createReaders(path: string) {
   const db = openReader(path);
   const held: (() => void)[] = [];
   let holding = false;
+  let underWay = 0;
   return {
     async run(_path: string, job: QueryJob): Promise<QueryResult> {
-      if (holding) await new Promise<void>((resolve) => held.push(resolve));
-      return runQuery(db, job.source, { ...job, filter: parseFilter(job.filter), sort: parseSort(job.sort) });
+      underWay++;
+      try {
+        if (holding) await new Promise<void>((resolve) => held.push(resolve));
+        return runQuery(db, job.source, { ...job, filter: parseFilter(job.filter), sort: parseSort(job.sort) });
+      } finally {
+        underWay--;
+      }
     },
+    underWay: () => underWay,
     get heldCount() {
       return held.length;
     },
@@ -90,6 +98,14 @@ function createReaders(path: string) {
     },
     close: () => db.close(),
   };
+}
+
+/** Resolves when all that was written is committed and folded, and the windows have it; no read may be held. */
+async function caughtUp(engine: ChangeEngine, readers: ReturnType<typeof createReaders>): Promise<void> {
+  do {
+    await engine.idle();
+    await loopTurns(); // windows hear of a commit in the next turn
+  } while (readers.underWay() > 0);
 }
 
 function assemble(
@@ -161,9 +177,8 @@ function assemble(
     breakReads(error: Error): void {
       broken = error;
     },
-    get heldReads() {
-      return readers.heldCount;
-    },
+    heldReads: () => readers.heldCount,
+    caughtUp: () => caughtUp(engine, readers),
     async close(): Promise<void> {
       live.close();
       readers.close();
