@@ -33,7 +33,7 @@ export function createFarewells(deps: {
   const isOver = async (space: Space, sinceMs: number, changeAcl: ChangeAcl): Promise<boolean> => {
     if (clock.nowMs() - sinceMs > FAREWELL_MS) return true;
     const { state } = space.acl;
-    if (state.deletedAt !== undefined) return space.replica.acl.isPublished(space.acl.head().id);
+    if (state.deletedAt !== undefined) return space.store.sync.hasRecord("network", space.acl.head().id);
     if (space.acl.pending.list().some(({ pending: { author } }) => Buffer.compare(author, space.accountKey) === 0))
       return false;
     if (pendingRequestOf(state, space.accountKey)) {

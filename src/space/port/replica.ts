@@ -167,8 +167,6 @@ export interface ReplicaAcl {
   hasPending(): boolean;
   /** Differs when other records are pending here than elsewhere; zeros when none is. */
   pendingDigest(): Uint8Array;
-  /** Whether the network is known to keep a record. */
-  isPublished(id: Uint8Array): boolean;
   /**
    * The next record that a place on the network is not known to keep: of the log's records in that place, and in the
    * present place also of branches that lost.

@@ -22,8 +22,6 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
     return sha256(concatBytes(utf8ToBytes("svc/acl-pending/v1\0"), ...ids.sort((a, b) => Buffer.compare(a, b))));
   });
 
-  const isPublished = (id: Uint8Array): boolean => store.sync.hasRecord("network", id);
-
   const sequencePending = async (): Promise<void> => {
     if (!hasWork()) return;
     await aclService.forgetDead();
@@ -47,12 +45,11 @@ export function createReplicaAcl(space: ReplicaSource): ReplicaAcl {
     pending: () => within(aclService.pending(), (bytes) => bytes),
     hasPending: () => waiting().length > 0,
     pendingDigest,
-    isPublished,
     unpublishedAt({ from, to }) {
       const standing = acl.records().slice(from, to === undefined ? undefined : to + 1);
       const lost =
         to === undefined ? acl.pending.list().flatMap(({ pending }) => (pending.kind === "acl" ? pending : [])) : [];
-      return [...standing, ...lost].find(({ id }) => !isPublished(id))?.bytes;
+      return [...standing, ...lost].find(({ id }) => !store.sync.hasRecord("network", id))?.bytes;
     },
 
     permissionOf: acl.permission,
