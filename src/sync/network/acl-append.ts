@@ -58,19 +58,19 @@ export async function appendAclRecord(
 ): Promise<AclAppendResult> {
   const subject = logSubject(keys, "a");
   const message = sealAclRecord(keys, record);
-  if (!link.epoch()) throw networkFailure(undefined);
+  if (!link.connection()) throw networkFailure(undefined);
   const onlineWithin = (ms: number) => {
     const late = new AbortController();
     const callOff = timers.after(ms, () => late.abort());
     return link.online(AbortSignal.any([signal, late.signal])).finally(callOff);
   };
   for (let attempt = 1; ; attempt++) {
-    const epoch = link.epoch() ?? (await onlineWithin(RECONNECT_WAIT_MS));
+    const connection = link.connection() ?? (await onlineWithin(RECONNECT_WAIT_MS));
     try {
-      const next = attempt === 1 ? undefined : await readFromLeader(epoch.jsm, keys.stream, subject, afterSeq + 1);
+      const next = attempt === 1 ? undefined : await readFromLeader(connection.jsm, keys.stream, subject, afterSeq + 1);
       if (next)
         return equalBytes(next.data, message) ? { outcome: "appended", seq: next.seq } : { outcome: "conflict" };
-      const ack = await epoch.js.publish(subject, message, { expect: { lastSubjectSequence: afterSeq } });
+      const ack = await connection.js.publish(subject, message, { expect: { lastSubjectSequence: afterSeq } });
       return { outcome: "appended", seq: ack.seq };
     } catch (error) {
       if (attempt === ATTEMPTS || isForbidden(error) || signal.aborted) throw networkFailure(error);

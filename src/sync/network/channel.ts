@@ -218,12 +218,12 @@ export function createChannel(deps: ChannelDeps, options: ChannelOptions): Chann
       return result;
     },
     itemsBehind: async (seq) => {
-      const epoch = link.epoch();
+      const connection = link.connection();
       const upto = itemsFollower.cursor().seq;
       const behind: StoredItem[] = [];
       for (let at = seq; at < upto; ) {
-        if (!epoch) throw networkFailure(undefined);
-        const page = await epoch.reader.page(keys.stream, itemsSubject, at + 1, BEHIND_PAGE);
+        if (!connection) throw networkFailure(undefined);
+        const page = await connection.reader.page(keys.stream, itemsSubject, at + 1, BEHIND_PAGE);
         const last = page.messages.at(-1);
         if (!last) break;
         behind.push(...openItems(page.messages.filter((message) => message.seq <= upto)));

@@ -4,7 +4,7 @@ import { open, SEAL_OVERHEAD_BYTES, seal } from "../../crypto/seal.ts";
 import { refusedAs } from "../../protocol/errors.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { readFromLeader } from "./direct-read.ts";
-import type { NatsEpoch, NatsLink } from "./nats-link.ts";
+import type { LiveConnection, NatsLink } from "./nats-link.ts";
 import { isOutOfRoom, JS_ERROR, jetStreamCode, networkFailure } from "./network-error.ts";
 import { type ChannelKeys, chunkSubject, FILE_STREAM } from "./subjects.ts";
 
@@ -53,17 +53,18 @@ const ATTEMPTS = 3;
 const FRAME_BYTES = 1024;
 
 export function createChunkStore(link: NatsLink): ChunkStore {
-  const requireEpoch = (): NatsEpoch => {
-    const epoch = link.epoch();
-    if (!epoch) throw networkFailure(undefined);
-    return epoch;
+  const requireConnection = (): LiveConnection => {
+    const connection = link.connection();
+    if (!connection) throw networkFailure(undefined);
+    return connection;
   };
 
-  const read = async (epoch: NatsEpoch, keys: ChunkKeys, digest: Uint8Array, attempt: number) => {
+  const read = async (connection: LiveConnection, keys: ChunkKeys, digest: Uint8Array, attempt: number) => {
     const subject = chunkSubject(keys, digest, attempt);
     // Whatever a replica gives is checked against the digest, so only "not found" needs the leader's word.
     const found =
-      (await epoch.reader.last(FILE_STREAM, subject)) ?? (await readFromLeader(epoch.jsm, FILE_STREAM, subject, 1));
+      (await connection.reader.last(FILE_STREAM, subject)) ??
+      (await readFromLeader(connection.jsm, FILE_STREAM, subject, 1));
     if (!found) return "absent";
     const chunk = open(keys.sealKey, found.data, utf8ToBytes(subject));
     if (!chunk || !equalBytes(sha256(chunk), digest)) return "junk";
@@ -71,8 +72,8 @@ export function createChunkStore(link: NatsLink): ChunkStore {
   };
 
   /** A server that takes no message of this size would cut the connection. */
-  const requireFits = (epoch: NatsEpoch, bytes: number): void => {
-    const limit = epoch.nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
+  const requireFits = (connection: LiveConnection, bytes: number): void => {
+    const limit = connection.nc.info?.max_payload ?? Number.POSITIVE_INFINITY;
     if (bytes + FRAME_BYTES <= limit) return;
     throw refusedAs(
       "network.unavailable",
@@ -83,12 +84,12 @@ export function createChunkStore(link: NatsLink): ChunkStore {
 
   /** Whether the subject took it. If JetStream refuses, the chunk may be there already, or there is no room. */
   const publish = async (
-    epoch: NatsEpoch,
+    connection: LiveConnection,
     subject: string,
     sealed: Uint8Array,
   ): Promise<"stored" | "refused" | "full"> => {
     try {
-      await epoch.js.publish(subject, sealed);
+      await connection.js.publish(subject, sealed);
       return "stored";
     } catch (error) {
       // One number for both: the subject has its message, or the stream has no room.
@@ -98,9 +99,9 @@ export function createChunkStore(link: NatsLink): ChunkStore {
     }
   };
 
-  const find = async (epoch: NatsEpoch, keys: ChunkKeys, digest: Uint8Array) => {
+  const find = async (connection: LiveConnection, keys: ChunkKeys, digest: Uint8Array) => {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const found = await read(epoch, keys, digest, attempt);
+      const found = await read(connection, keys, digest, attempt);
       if (found === "absent") return undefined;
       if (found !== "junk") return found;
     }
@@ -108,19 +109,19 @@ export function createChunkStore(link: NatsLink): ChunkStore {
   };
 
   return {
-    connection: () => link.epoch()?.number,
+    connection: () => link.connection()?.number,
     put: async (keys, chunk) => {
       if (chunk.length > CHUNK_BYTES_MAX)
         throw new RangeError(`a chunk of ${chunk.length} bytes, over ${CHUNK_BYTES_MAX}`);
-      const epoch = requireEpoch();
-      requireFits(epoch, chunk.length + SEAL_OVERHEAD_BYTES);
+      const connection = requireConnection();
+      requireFits(connection, chunk.length + SEAL_OVERHEAD_BYTES);
       const digest = sha256(chunk);
       for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
         const subject = chunkSubject(keys, digest, attempt);
-        const outcome = await publish(epoch, subject, seal(keys.sealKey, chunk, utf8ToBytes(subject)));
-        const back = await read(epoch, keys, digest, attempt);
+        const outcome = await publish(connection, subject, seal(keys.sealKey, chunk, utf8ToBytes(subject)));
+        const back = await read(connection, keys, digest, attempt);
         if (typeof back !== "string") {
-          return { created: createdIn(epoch), seq: back.seq, subject };
+          return { created: createdIn(connection), seq: back.seq, subject };
         }
         if (back === "junk") continue;
         if (outcome !== "stored") return "full";
@@ -128,29 +129,29 @@ export function createChunkStore(link: NatsLink): ChunkStore {
       }
       throw refusedAs("network.unavailable", undefined, refusal("network.other_chunk"));
     },
-    get: async (keys, digest) => (await find(requireEpoch(), keys, digest))?.chunk,
+    get: async (keys, digest) => (await find(requireConnection(), keys, digest))?.chunk,
     locate: async (keys, digest) => {
-      const epoch = requireEpoch();
-      const found = await find(epoch, keys, digest);
-      return found && { created: createdIn(epoch), seq: found.seq, subject: found.subject };
+      const connection = requireConnection();
+      const found = await find(connection, keys, digest);
+      return found && { created: createdIn(connection), seq: found.seq, subject: found.subject };
     },
     has: async (keys, digest) => {
-      const epoch = requireEpoch();
+      const connection = requireConnection();
       const subject = chunkSubject(keys, digest, 0);
       try {
-        const info = await epoch.jsm.streams.info(FILE_STREAM, { subjects_filter: subject });
+        const info = await connection.jsm.streams.info(FILE_STREAM, { subjects_filter: subject });
         return (info.state.subjects?.[subject] ?? 0) > 0;
       } catch (error) {
         throw networkFailure(error);
       }
     },
     isSame: async ({ created, seq, subject }) => {
-      const epoch = requireEpoch();
-      if (createdIn(epoch) !== created) return false;
-      const found = await readFromLeader(epoch.jsm, FILE_STREAM, subject, 1);
+      const connection = requireConnection();
+      if (createdIn(connection) !== created) return false;
+      const found = await readFromLeader(connection.jsm, FILE_STREAM, subject, 1);
       return found?.seq === seq;
     },
   };
 }
 
-const createdIn = (epoch: NatsEpoch): string => String(epoch.streams.get(FILE_STREAM)?.created ?? "");
+const createdIn = (connection: LiveConnection): string => String(connection.streams.get(FILE_STREAM)?.created ?? "");

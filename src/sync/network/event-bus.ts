@@ -37,9 +37,9 @@ export function createEventBus(link: NatsLink, log: Log): EventBus {
   let dropped = 0;
 
   const attach = (registration: Registration) => {
-    const epoch = link.epoch();
-    if (!epoch) return;
-    registration.subscription = epoch.nc.subscribe(registration.subject, {
+    const connection = link.connection();
+    if (!connection) return;
+    registration.subscription = connection.nc.subscribe(registration.subject, {
       callback: (error, message) => {
         if (error) return log.warn("network: events are not delivered", { err: networkFailure(error) });
         const fits = message.data.length <= EVENT_PAYLOAD_BYTES_MAX + SEAL_OVERHEAD_BYTES;
@@ -49,18 +49,18 @@ export function createEventBus(link: NatsLink, log: Log): EventBus {
       },
     });
   };
-  const stopEpochs = link.onEpoch(() => {
+  const stopFollowing = link.onConnected(() => {
     for (const registration of registrations) attach(registration);
   });
 
   return {
     publish: (keys, topic, payload) => {
       if (payload.length > EVENT_PAYLOAD_BYTES_MAX) throw new RangeError(`an event of ${payload.length} bytes`);
-      const epoch = link.epoch();
-      if (!epoch) return false;
+      const connection = link.connection();
+      if (!connection) return false;
       try {
         const subject = eventSubject(keys, topic);
-        epoch.nc.publish(subject, seal(keys.sealKey, payload, utf8ToBytes(subject)));
+        connection.nc.publish(subject, seal(keys.sealKey, payload, utf8ToBytes(subject)));
         return true;
       } catch (error) {
         log.debug("network: an event was not sent", { err: error }); // the connection closed under it
@@ -80,7 +80,7 @@ export function createEventBus(link: NatsLink, log: Log): EventBus {
     },
     dropped: () => dropped,
     [Symbol.dispose]: () => {
-      stopEpochs();
+      stopFollowing();
       for (const registration of registrations) registration.subscription?.unsubscribe();
       registrations.clear();
     },

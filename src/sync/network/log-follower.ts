@@ -4,7 +4,7 @@ import { refusedAs, SvcError, svcError } from "../../protocol/errors.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import { readFromLeader, type StoredMessage } from "./direct-read.ts";
 import { isAnchor, type LogCursor, messageDigest, startCursor } from "./log-cursor.ts";
-import type { NatsEpoch, NatsLink } from "./nats-link.ts";
+import type { LiveConnection, NatsLink } from "./nats-link.ts";
 import { networkFailure } from "./network-error.ts";
 import { pause } from "./pause.ts";
 import { hintSubject } from "./subjects.ts";
@@ -188,21 +188,21 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   };
 
   /** Finds the cursor's message in the log, or begins anew. What the replica sent along with it is delivered at once. */
-  const verify = async (epoch: NatsEpoch) => {
+  const verify = async (connection: LiveConnection) => {
     if (cursor.seq > 0) {
-      const page = await epoch.reader.page(stream, subject, cursor.seq, PAGE);
+      const page = await connection.reader.page(stream, subject, cursor.seq, PAGE);
       const anchor = page.messages[0];
       if (isAnchor(anchor, cursor)) await gather(page.messages.slice(1), page.pending);
       // A replica may lag, or is about to be overwritten; the leader's answer counts.
-      else if (!isAnchor(await readFromLeader(epoch.jsm, stream, subject, cursor.seq), cursor)) await restart();
+      else if (!isAnchor(await readFromLeader(connection.jsm, stream, subject, cursor.seq), cursor)) await restart();
     }
     verified = true;
     setState({ phase: "following", error: undefined });
   };
 
   /** While a page is delivered, the next is on its way. */
-  const readPages = async (epoch: NatsEpoch) => {
-    const read = (fromSeq: number) => epoch.reader.page(stream, subject, fromSeq, PAGE);
+  const readPages = async (connection: LiveConnection) => {
+    const read = (fromSeq: number) => connection.reader.page(stream, subject, fromSeq, PAGE);
     for (let reading = hasEnded() ? undefined : read(readUpto() + 1); reading; ) {
       const page = await reading;
       const last = page.messages.at(-1);
@@ -217,25 +217,25 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   };
 
   /** One pass: everything the replicas have, then, if asked, what the leader has beyond. */
-  const pass = async (epoch: NatsEpoch) => {
+  const pass = async (connection: LiveConnection) => {
     gathered = [];
     gatheredBytes = 0;
     if (deps.after && !verified && !deps.after.state().atTail) await deps.after.checkTail();
-    if (!verified) await verify(epoch);
-    await readPages(epoch);
+    if (!verified) await verify(connection);
+    await readPages(connection);
     while (
       (checkWanted > checksDone || Math.min(announced, lastSeq()) > readUpto()) &&
       !closing.signal.aborted &&
-      !epoch.signal.aborted
+      !connection.signal.aborted
     ) {
-      const readOne = (seq: number) => readFromLeader(epoch.jsm, stream, subject, seq);
+      const readOne = (seq: number) => readFromLeader(connection.jsm, stream, subject, seq);
       await deliverAgain(again, readOne, (message) => sink.deliver([message], cursor));
       const check = ++checksBegun;
       const announcedBefore = announced;
-      const next = hasEnded() ? undefined : await readFromLeader(epoch.jsm, stream, subject, readUpto() + 1);
+      const next = hasEnded() ? undefined : await readFromLeader(connection.jsm, stream, subject, readUpto() + 1);
       if (next && next.seq <= lastSeq()) {
         await gather([next], 0);
-        await readPages(epoch);
+        await readPages(connection);
         continue;
       }
       await deliverGathered(0);
@@ -245,18 +245,18 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       setState({ checkedAtMs: nowMs(), pending: 0 });
       resolveWaiters();
     }
-    if (closing.signal.aborted || epoch.signal.aborted) return;
+    if (closing.signal.aborted || connection.signal.aborted) return;
     await deliverGathered(0);
     const atTail = confirmed && Math.min(announced, lastSeq()) <= cursor.seq;
     if (atTail !== state.atTail) setState({ atTail });
   };
 
-  const runEpoch = async (epoch: NatsEpoch) => {
+  const followOn = async (connection: LiveConnection) => {
     verified = false;
     confirmed = false;
     checkWanted = checksBegun + 1;
     setState({ phase: "verifying", atTail: false });
-    const hints = epoch.nc.subscribe(hintSubject(subject), {
+    const hints = connection.nc.subscribe(hintSubject(subject), {
       callback: (error, message) => {
         if (error) onHintless(networkFailure(error));
         else kick(Number(message.headers?.get("Nats-Sequence")) || undefined);
@@ -267,27 +267,27 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
       deps.log.warn("network: no hints for a log, so it is asked for", { err: error, everyMs: HINTLESS_POLL_MS });
       asking ??= setInterval(() => kick(), HINTLESS_POLL_MS);
     };
-    const secondLook = epoch.nc.info?.cluster === undefined ? undefined : setTimeout(() => kick(), SECOND_LOOK_MS);
+    const secondLook = connection.nc.info?.cluster === undefined ? undefined : setTimeout(() => kick(), SECOND_LOOK_MS);
     const onLost = () => wake();
-    epoch.signal.addEventListener("abort", onLost);
+    connection.signal.addEventListener("abort", onLost);
     let retryMs = RETRY_FIRST_MS;
     try {
-      while (!epoch.signal.aborted && !closing.signal.aborted) {
+      while (!connection.signal.aborted && !closing.signal.aborted) {
         const woken = new Promise<void>((done) => {
           wake = done;
         });
         try {
-          await pass(epoch);
+          await pass(connection);
           retryMs = RETRY_FIRST_MS;
           if (state.phase === "failing") setState({ phase: "following", error: undefined });
           if (isIdle()) await woken;
         } catch (error) {
-          if (epoch.signal.aborted || closing.signal.aborted) return;
+          if (connection.signal.aborted || closing.signal.aborted) return;
           const failure = error instanceof SvcError ? error : new SvcError("internal", { cause: error });
           deps.log.warn("network: following a log failed", { err: error });
           setState({ phase: "failing", atTail: false, error: failure });
           failWaiters(failure);
-          await pause(deps.timers, retryMs, epoch.signal, closing.signal);
+          await pause(deps.timers, retryMs, connection.signal, closing.signal);
           retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
           checkWanted = checksBegun + 1;
         }
@@ -295,7 +295,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
     } finally {
       clearTimeout(secondLook);
       clearInterval(asking);
-      epoch.signal.removeEventListener("abort", onLost);
+      connection.signal.removeEventListener("abort", onLost);
       hints.unsubscribe();
     }
   };
@@ -303,9 +303,9 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
 
   const run = async () => {
     while (!closing.signal.aborted) {
-      const epoch = await link.online(closing.signal).catch(() => undefined); // rejects when closing
-      if (!epoch) break;
-      await runEpoch(epoch);
+      const connection = await link.online(closing.signal).catch(() => undefined); // rejects when closing
+      if (!connection) break;
+      await followOn(connection);
       setState({ phase: "offline", atTail: false });
       failWaiters(refusedAs("network.unavailable", undefined, refusal("network.lost")));
     }
@@ -320,7 +320,7 @@ export function createLogFollower(deps: LogFollowerDeps): LogFollower {
   const until = (satisfied: () => boolean): Promise<void> => {
     if (satisfied()) return Promise.resolve();
     if (closing.signal.aborted) return Promise.reject(svcError("server.unavailable"));
-    if (!link.epoch()) return Promise.reject(svcError("network.unavailable"));
+    if (!link.connection()) return Promise.reject(svcError("network.unavailable"));
     return new Promise((resolve, reject) => void waiters.add({ satisfied, resolve, reject }));
   };
   const checkTail = (): Promise<void> => {

@@ -5,7 +5,7 @@ import { refusedAs, SvcError } from "../../protocol/errors.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { LogFollower } from "./log-follower.ts";
 import { MESSAGE_ITEMS_MAX, MESSAGE_OVERHEAD_BYTES, MESSAGE_TARGET_BYTES, sealLogMessage } from "./log-message.ts";
-import type { NatsEpoch, NatsLink } from "./nats-link.ts";
+import type { LiveConnection, NatsLink } from "./nats-link.ts";
 import { isConflict, networkFailure } from "./network-error.ts";
 import { pause } from "./pause.ts";
 import { type ChannelKeys, logSubject, messageId } from "./subjects.ts";
@@ -84,8 +84,8 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
     deps.changed?.();
   };
 
-  const nextMessage = async (epoch: NatsEpoch): Promise<Unsure | undefined> => {
-    const maxMessage = (epoch.nc.info?.max_payload ?? 1 << 20) - MESSAGE_OVERHEAD_BYTES;
+  const nextMessage = async (connection: LiveConnection): Promise<Unsure | undefined> => {
+    const maxMessage = (connection.nc.info?.max_payload ?? 1 << 20) - MESSAGE_OVERHEAD_BYTES;
     const maxBytes = Math.min(MESSAGE_TARGET_BYTES, maxMessage);
     const batch = await source.outgoing({ maxItems: MESSAGE_ITEMS_MAX, maxBytes });
     const items = fitting(batch.items, maxBytes);
@@ -104,7 +104,7 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
   };
 
   /** One message. False when there was nothing to publish. */
-  const publishOne = async (epoch: NatsEpoch): Promise<boolean> => {
+  const publishOne = async (connection: LiveConnection): Promise<boolean> => {
     if (unsure) {
       // Read to the tail: if it was stored after all, the source no longer lists its items. Only then send it again.
       await follower.checkTail();
@@ -112,14 +112,14 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
       const waiting = new Set(still.items.map((item) => sha256(item).toHex()));
       if (!unsure.digests.every((digest) => waiting.has(digest.toHex()))) unsure = undefined;
     } else if (!follower.state().atTail) await follower.checkTail();
-    const message = unsure ?? (await nextMessage(epoch));
+    const message = unsure ?? (await nextMessage(connection));
     unsure = undefined;
     if (!message) return false;
     setState("publishing");
     const readSeq = follower.cursor().seq;
     const expect = message.exact ? { expect: { lastSubjectSequence: readSeq } } : {};
     try {
-      const ack = await epoch.js.publish(subject, message.message, { msgID: message.id, ...expect });
+      const ack = await connection.js.publish(subject, message.message, { msgID: message.id, ...expect });
       // It stood there before, and was read: here it was no longer known.
       if (ack.seq <= readSeq) await follower.readAgain(ack.seq);
       else await follower.reached(ack.seq);
@@ -138,11 +138,11 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
   const run = async () => {
     let retryMs = RETRY_FIRST_MS;
     while (!closing.signal.aborted) {
-      const epoch = await link.online(closing.signal).catch(() => undefined); // rejects when closing
-      if (!epoch) return;
+      const connection = await link.online(closing.signal).catch(() => undefined); // rejects when closing
+      if (!connection) return;
       const { promise } = woken;
       try {
-        const published = await publishOne(epoch);
+        const published = await publishOne(connection);
         retryMs = RETRY_FIRST_MS;
         if (published) continue;
         setState("idle");
@@ -151,7 +151,7 @@ export function createLogPublisher(deps: LogPublisherDeps): LogPublisher {
       } catch (error) {
         if (closing.signal.aborted) return;
         const failure = error instanceof SvcError ? error : networkFailure(error);
-        if (!epoch.signal.aborted) {
+        if (!connection.signal.aborted) {
           deps.log.warn("network: publishing failed", { err: failure });
           setState("failing", failure);
         } else retryMs = RETRY_FIRST_MS;

@@ -15,16 +15,16 @@ import { createDirectReader, type DirectReader } from "./direct-read.ts";
 import { networkFailure } from "./network-error.ts";
 
 /**
- * The connection to the network, made anew after every loss: an epoch is one TCP connection with what hangs on it.
- * Nothing is carried over or buffered between epochs, so a publish never goes out late behind its caller's back.
+ * One TCP connection to the network, with what hangs on it; after every loss there is another.
+ * Nothing is carried over or buffered from one to the next, so a publish never goes out late behind its caller's back.
  */
-export interface NatsEpoch {
+export interface LiveConnection {
   readonly number: number;
   readonly nc: NatsConnection;
   readonly js: JetStreamClient;
   readonly jsm: JetStreamManager;
   readonly reader: DirectReader;
-  /** The streams as they were when the epoch began. */
+  /** The streams as they were when it was made. */
   readonly streams: ReadonlyMap<string, StreamInfo>;
   /** Aborted when the connection is gone. */
   readonly signal: AbortSignal;
@@ -45,16 +45,16 @@ export interface LinkState {
 }
 
 export interface NatsLink extends AsyncDisposable {
-  epoch(): NatsEpoch | undefined;
+  connection(): LiveConnection | undefined;
   state(): LinkState;
   /** Called on every change of state, and with the present one at once. Returns how to stop. */
   onState(listener: (state: LinkState) => void): () => void;
-  /** Called with every epoch as it begins, and with the present one at once. Returns how to stop. */
-  onEpoch(listener: (epoch: NatsEpoch) => void): () => void;
-  /** The next epoch, or the present one. Rejects when the signal aborts or the link closes. */
-  online(signal?: AbortSignal): Promise<NatsEpoch>;
-  /** Ends the present epoch and connects again: for a connection that is open but dead. */
-  renew(epoch: NatsEpoch, reason: string): void;
+  /** Called with every connection as it is made, and with the present one at once. Returns how to stop. */
+  onConnected(listener: (connection: LiveConnection) => void): () => void;
+  /** The next connection, or the present one. Rejects when the signal aborts or the link closes. */
+  online(signal?: AbortSignal): Promise<LiveConnection>;
+  /** Ends the present connection and connects again: for a connection that is open but dead. */
+  renew(connection: LiveConnection, reason: string): void;
   /** Tries to connect now instead of waiting out the pause. */
   hurry(): void;
   /** The server's last refusal of a publish or a subscription, for debug. */
@@ -88,10 +88,10 @@ const VERSION_BATCH = [2, 11, 0] as const;
 export function createNatsLink(deps: NatsLinkDeps): NatsLink {
   const { clock, log } = deps;
   const closing = new AbortController();
-  const events = createEvents<{ state: [state: LinkState]; epoch: [epoch: NatsEpoch] }>();
+  const events = createEvents<{ state: [state: LinkState]; connected: [connection: LiveConnection] }>();
   let state: LinkState = { phase: "connecting", sinceMs: clock.nowMs() };
-  let current: NatsEpoch | undefined;
-  let epochs = 0;
+  let current: LiveConnection | undefined;
+  let connections = 0;
   let violation: string | undefined;
   let loggedReason: string | undefined;
   let endPause: () => void = () => {};
@@ -102,7 +102,7 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
     if (!same) events.emit("state", state);
   };
 
-  const openEpoch = async (): Promise<{ epoch: NatsEpoch; lost: Promise<unknown> }> => {
+  const openConnection = async (): Promise<{ connection: LiveConnection; lost: Promise<unknown> }> => {
     const nc = await (deps.connect ?? connect)({
       ...deps.options,
       reconnect: false,
@@ -129,13 +129,13 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
       const ended = new AbortController();
       const reader = createDirectReader(nc, versionAtLeast(version, VERSION_BATCH));
       const js = jetstream(nc, { timeout: PUBLISH_TIMEOUT_MS });
-      const epoch: NatsEpoch = { number: ++epochs, nc, js, jsm, reader, streams, signal: ended.signal };
+      const connection: LiveConnection = { number: ++connections, nc, js, jsm, reader, streams, signal: ended.signal };
       void lost.then(() => {
-        if (current === epoch) current = undefined;
+        if (current === connection) current = undefined;
         reader.close();
         ended.abort(refusedAs("network.unavailable", undefined, refusal("network.lost")));
       });
-      return { epoch, lost };
+      return { connection, lost };
     } catch (error) {
       await nc.close().catch(() => {}); // the error that made us close is the one to tell
       throw error;
@@ -162,18 +162,18 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
     let pauseMs = PAUSE_FIRST_MS;
     while (!closing.signal.aborted) {
       try {
-        const { epoch, lost } = await openEpoch();
-        if (closing.signal.aborted) return void (await epoch.nc.close());
-        current = epoch;
+        const { connection, lost } = await openConnection();
+        if (closing.signal.aborted) return void (await connection.nc.close());
+        current = connection;
         pauseMs = PAUSE_FIRST_MS;
         setState("online", {
-          serverVersion: epoch.nc.info?.version ?? "",
-          clustered: epoch.nc.info?.cluster !== undefined,
+          serverVersion: connection.nc.info?.version ?? "",
+          clustered: connection.nc.info?.cluster !== undefined,
         });
         loggedReason = undefined;
-        log.info("network: connected", { serverVersion: epoch.nc.info?.version });
-        events.emit("epoch", epoch);
-        const stop = () => void epoch.nc.close();
+        log.info("network: connected", { serverVersion: connection.nc.info?.version });
+        events.emit("connected", connection);
+        const stop = () => void connection.nc.close();
         closing.signal.addEventListener("abort", stop, { once: true });
         const reason = await lost;
         closing.signal.removeEventListener("abort", stop);
@@ -202,38 +202,38 @@ export function createNatsLink(deps: NatsLinkDeps): NatsLink {
   const running = run();
 
   return {
-    epoch: () => current,
+    connection: () => current,
     state: () => state,
     onState: (listener) => {
       const stop = events.on("state", listener);
       listener(state);
       return stop;
     },
-    onEpoch: (listener) => {
-      const stop = events.on("epoch", listener);
+    onConnected: (listener) => {
+      const stop = events.on("connected", listener);
       if (current) listener(current);
       return stop;
     },
     online: (signal) => {
       if (current) return Promise.resolve(current);
-      return new Promise<NatsEpoch>((resolve, reject) => {
+      return new Promise<LiveConnection>((resolve, reject) => {
         const finish = (end: () => void) => {
           stop();
           signal?.removeEventListener("abort", onAbort);
           closing.signal.removeEventListener("abort", onAbort);
           end();
         };
-        const stop = events.on("epoch", (epoch) => finish(() => resolve(epoch)));
+        const stop = events.on("connected", (connection) => finish(() => resolve(connection)));
         const onAbort = () => finish(() => reject(svcError("network.unavailable")));
         signal?.addEventListener("abort", onAbort);
         closing.signal.addEventListener("abort", onAbort);
         if (signal?.aborted || closing.signal.aborted) onAbort();
       });
     },
-    renew: (epoch, reason) => {
-      if (current !== epoch) return;
+    renew: (connection, reason) => {
+      if (current !== connection) return;
       log.info("network: connecting anew", { reason });
-      void epoch.nc.close();
+      void connection.nc.close();
     },
     hurry: () => endPause(),
     lastViolation: () => violation,

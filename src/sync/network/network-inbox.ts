@@ -69,11 +69,11 @@ export function createInbox(deps: ChannelDeps, options: InboxOptions): Inbox {
  * minutes stores them once. Throws `network.unavailable` or `network.forbidden`.
  */
 export async function sendToInbox(link: NatsLink, accountPublicKey: Uint8Array, message: Uint8Array): Promise<void> {
-  const epoch = link.epoch();
-  if (!epoch) throw networkFailure(undefined);
+  const connection = link.connection();
+  if (!connection) throw networkFailure(undefined);
   try {
     const subject = inboxSubject(accountPublicKey);
-    await epoch.js.publish(subject, message, { msgID: bytesToBase32(sha256(message)).slice(0, 26) });
+    await connection.js.publish(subject, message, { msgID: bytesToBase32(sha256(message)).slice(0, 26) });
   } catch (error) {
     throw networkFailure(error);
   }

@@ -88,11 +88,11 @@ export function createNetworkStore(options: NetworkStoreOptions): NetworkStore {
     onState: (listener) => link.onState(listener),
     publicKey: identity,
     openChannel: (channel) => createChannel(deps, channel),
-    connection: () => link.epoch()?.number,
+    connection: () => link.connection()?.number,
     holds: async (keys, kind, cursor) => {
-      const epoch = link.epoch();
-      if (!epoch) throw networkFailure(undefined);
-      return isAnchor(await readFromLeader(epoch.jsm, keys.stream, logSubject(keys, kind), cursor.seq), cursor);
+      const connection = link.connection();
+      if (!connection) throw networkFailure(undefined);
+      return isAnchor(await readFromLeader(connection.jsm, keys.stream, logSubject(keys, kind), cursor.seq), cursor);
     },
     openInbox: (inbox) => createInbox(deps, inbox),
     sendToInbox: (accountPublicKey, message) => sendToInbox(link, accountPublicKey, message),

@@ -1,5 +1,5 @@
 import type { Log } from "../../base/log.ts";
-import type { NatsEpoch, NatsLink } from "./nats-link.ts";
+import type { LiveConnection, NatsLink } from "./nats-link.ts";
 import { streamInfo } from "./streams.ts";
 
 /**
@@ -52,28 +52,28 @@ export function createStreamWatch(deps: {
       for (const log of logs) if ((log.checkedAtMs() ?? 0) < nowMs() - SWEEP_MS) log.stale();
     }
   };
-  const pollStream = async (epoch: NatsEpoch, stream: string) => {
-    const info = await streamInfo(epoch.jsm, stream);
-    if (epoch.signal.aborted) return;
+  const pollStream = async (connection: LiveConnection, stream: string) => {
+    const info = await streamInfo(connection.jsm, stream);
+    if (connection.signal.aborted) return;
     if (info) note(stream, info.created, info.state.last_seq);
-    else link.renew(epoch, `the stream ${stream} is gone`);
+    else link.renew(connection, `the stream ${stream} is gone`);
   };
   const poll = async () => {
-    const epoch = link.epoch();
-    if (!epoch) return;
+    const connection = link.connection();
+    if (!connection) return;
     try {
-      await Promise.all([...logsByStream.keys()].map((stream) => pollStream(epoch, stream)));
+      await Promise.all([...logsByStream.keys()].map((stream) => pollStream(connection, stream)));
     } catch (error) {
-      if (epoch.signal.aborted) return;
+      if (connection.signal.aborted) return;
       deps.log.warn("network: the streams do not answer", { err: error });
-      link.renew(epoch, "the streams do not answer");
+      link.renew(connection, "the streams do not answer");
     }
   };
 
   // When a connection comes up, its own look at the streams is the first poll. Followers then verify their cursors by
   // themselves.
-  const stopEpochs = link.onEpoch((epoch) => {
-    for (const [stream, info] of epoch.streams)
+  const stopFollowing = link.onConnected((connection) => {
+    for (const [stream, info] of connection.streams)
       known.set(stream, { created: info.created, lastSeq: info.state.last_seq });
   });
   const timer = setInterval(() => void poll(), deps.pollMs ?? STREAM_POLL_MS);
@@ -91,7 +91,7 @@ export function createStreamWatch(deps: {
     pollNow: poll,
     [Symbol.dispose]: () => {
       clearInterval(timer);
-      stopEpochs();
+      stopFollowing();
     },
   };
 }

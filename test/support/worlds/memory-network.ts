@@ -8,7 +8,7 @@ import { svcError } from "../../../src/protocol/errors.ts";
 import { createChannel } from "../../../src/sync/network/channel.ts";
 import type { StoredMessage } from "../../../src/sync/network/direct-read.ts";
 import { isAnchor } from "../../../src/sync/network/log-cursor.ts";
-import type { LinkState, NatsEpoch, NatsLink } from "../../../src/sync/network/nats-link.ts";
+import type { LinkState, LiveConnection, NatsLink } from "../../../src/sync/network/nats-link.ts";
 import { JS_ERROR } from "../../../src/sync/network/network-error.ts";
 import type { LogStore } from "../../../src/sync/network/network-store.ts";
 import { hintSubject, logSubject } from "../../../src/sync/network/subjects.ts";
@@ -206,8 +206,13 @@ type Wire = ReturnType<typeof createWire>;
 type HintCallback = (error: null, message: { headers: { get(): string } }) => void;
 
 /** One connection. */
-function createEpoch(number: number, signal: AbortSignal, wire: Wire, streams: Joining["streams"]): NatsEpoch {
-  const epoch = {
+function createConnection(
+  number: number,
+  signal: AbortSignal,
+  wire: Wire,
+  streams: Joining["streams"],
+): LiveConnection {
+  const connection = {
     number,
     signal,
     streams: new Map(),
@@ -235,37 +240,37 @@ function createEpoch(number: number, signal: AbortSignal, wire: Wire, streams: J
       close: () => {},
     },
   };
-  return epoch as unknown as NatsEpoch;
+  return connection as unknown as LiveConnection;
 }
 
 /** The link of a client, whose connection comes and goes as it is told. */
-function createLink(openEpoch: (signal: AbortSignal) => NatsEpoch, changed: () => void) {
-  const listeners = new Set<(epoch: NatsEpoch) => void>();
+function createLink(openConnection: (signal: AbortSignal) => LiveConnection, changed: () => void) {
+  const listeners = new Set<(connection: LiveConnection) => void>();
   const closing = new AbortController();
-  let current: { epoch: NatsEpoch; ended: AbortController } | undefined;
+  let current: { connection: LiveConnection; ended: AbortController } | undefined;
   const connect = (on: boolean): void => {
     if (on === (current !== undefined)) return;
     const ended = current?.ended ?? new AbortController();
-    current = on ? { epoch: openEpoch(ended.signal), ended } : undefined;
-    if (current) for (const listener of [...listeners]) listener(current.epoch);
+    current = on ? { connection: openConnection(ended.signal), ended } : undefined;
+    if (current) for (const listener of [...listeners]) listener(current.connection);
     else ended.abort(lost());
     changed();
   };
   const link: NatsLink = {
-    epoch: () => current?.epoch,
+    connection: () => current?.connection,
     state: (): LinkState => ({ phase: current ? "online" : "offline", sinceMs: 0 }),
     onState: () => () => {},
-    onEpoch(listener) {
+    onConnected(listener) {
       listeners.add(listener);
-      if (current) listener(current.epoch);
+      if (current) listener(current.connection);
       return () => void listeners.delete(listener);
     },
     online(signal) {
-      if (current) return Promise.resolve(current.epoch);
+      if (current) return Promise.resolve(current.connection);
       return new Promise((resolve, reject) => {
-        const stop = link.onEpoch((epoch) => {
+        const stop = link.onConnected((connection) => {
           stop();
-          resolve(epoch);
+          resolve(connection);
         });
         for (const ending of [signal, closing.signal]) {
           if (ending?.aborted) reject(lost());
@@ -287,9 +292,9 @@ function createLink(openEpoch: (signal: AbortSignal) => NatsEpoch, changed: () =
 function joinNetwork(joining: Joining): NetworkClient {
   const { streams, time, reached } = joining;
   const wire = createWire(joining);
-  let epochs = 0;
+  let connections = 0;
   const { link, connect } = createLink(
-    (signal) => createEpoch(++epochs, signal, wire, streams),
+    (signal) => createConnection(++connections, signal, wire, streams),
     () => {
       time.stir();
       reached();
@@ -305,11 +310,11 @@ function joinNetwork(joining: Joining): NetworkClient {
   const store: LogStore = {
     state: link.state,
     openChannel: (options) => createChannel(deps, options),
-    connection: () => link.epoch()?.number,
+    connection: () => link.connection()?.number,
     async holds(keys, kind, cursor) {
-      const epoch = link.epoch();
-      if (!epoch) throw lost();
-      const { messages } = await wire.read(epoch.signal, logSubject(keys, kind), cursor.seq, ONE);
+      const connection = link.connection();
+      if (!connection) throw lost();
+      const { messages } = await wire.read(connection.signal, logSubject(keys, kind), cursor.seq, ONE);
       return isAnchor(messages[0], cursor);
     },
     [Symbol.asyncDispose]: () => link[Symbol.asyncDispose]() as Promise<void>,
@@ -317,7 +322,7 @@ function joinNetwork(joining: Joining): NetworkClient {
   return {
     store,
     connect,
-    isConnected: () => link.epoch() !== undefined,
+    isConnected: () => link.connection() !== undefined,
     arm: wire.arm,
     asked: wire.asked,
     questions: wire.questions,
