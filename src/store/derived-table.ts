@@ -157,6 +157,7 @@ export function createDerivedTable(db: Database) {
        (seq, last, lamport) = (SELECT seq, id, lamport FROM changes WHERE writer = ?1 ORDER BY seq DESC, no LIMIT 1)
      WHERE no = ?1 AND EXISTS(SELECT 1 FROM changes WHERE writer = ?1)`,
   );
+  const writers = db.query<{ no: number }, []>("SELECT no FROM writers");
   const sumUp = SUMMED.map((table) =>
     db.query<null, []>(`UPDATE ${table} SET (${SUMS[table].columns.join(", ")}) = (${SUMS[table].sum})`),
   );
@@ -235,6 +236,10 @@ export function createDerivedTable(db: Database) {
     unsureDeletions: (found: readonly Found[]): number[] => found.at(-2)!.map(({ no }) => no as number),
     /** Where what is noted of the changes that are kept there was found to be wrong. */
     wrongTargets: (found: readonly Found[]): string[] => found.at(-1)!.map(({ target }) => target as string),
+    /** Makes the rows of all writers what their changes add up to. */
+    recountWriters(): void {
+      for (const { no } of writers.all()) recount.run(no);
+    },
     /** Whether anything was found. */
     isFound: (found: readonly Found[]): boolean => found.some((rows) => rows.length > 0),
     /** Removes the rows that still are strays, and adds up again what was added up wrongly. Answers how many of each. */

@@ -70,6 +70,7 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
   const rowLog = createRowLogTable(db);
   const rows = createRowTable(db, queryIndexes, rowLog);
   const schema = createSchemaTable(db, rows);
+  const derived = createDerivedTable(db);
   /** Numbers that were read; a rollback may take some back, so all of them are forgotten then. */
   const datasetNumbers = new Map<string, number>();
 
@@ -86,7 +87,7 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
     path,
     changes,
     rows,
-    derived: createDerivedTable(db),
+    derived,
     /** Statements for a reader that find where the copies of small tables differ; `mendKept` sets that right. */
     keptDifferences: KEPT_IN_SPACE.map(keptDifference),
     mendKept: (): KeptRepair[] => mendKept(db, KEPT_IN_SPACE),
@@ -100,7 +101,10 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
       const kept = mendKept(db, KEPT_IN_SPACE);
       // Whoever follows the log has passed over a text that was none.
       rowLog.add(mistypedRows(db, "rows", ["no", "collectionId"]).map(toChangedRow));
-      return { kept, types: mendTypes(db) };
+      const types = mendTypes(db);
+      // The next change of a writer follows the last one by what its row says, before anybody goes over it.
+      if (types["writers"] !== undefined) derived.recountWriters();
+      return { kept, types };
     },
     /** Has `listener` called when a value is read that is of another type than its column, before the read fails. */
     onMistyped(listener: () => void): void {
