@@ -121,8 +121,10 @@ const TRUTH = `
   CREATE TABLE sync_exceptions(
     target TEXT NOT NULL, change INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY(target, change)) WITHOUT ROWID;
   CREATE INDEX sync_exceptions_by_change ON sync_exceptions(change);
-  -- Kept there, but still parked here.
-  CREATE TABLE sync_early(target TEXT NOT NULL, id BLOB NOT NULL, PRIMARY KEY(target, id)) WITHOUT ROWID;
+  -- Changes that are kept there, but still parked here.
+  CREATE TABLE sync_early_changes(target TEXT NOT NULL, id BLOB NOT NULL, PRIMARY KEY(target, id)) WITHOUT ROWID;
+  -- ACL records, in the log or proposed, that were found there.
+  CREATE TABLE sync_acl_records(target TEXT NOT NULL, id BLOB NOT NULL, PRIMARY KEY(target, id)) WITHOUT ROWID;
 `;
 
 const PROJECTION = `
@@ -199,7 +201,8 @@ export const KEPT_IN_SPACE: readonly KeptThrice[] = [
     "datasets",
     "declarations",
     "sync_marks",
-    "sync_early",
+    "sync_early_changes",
+    "sync_acl_records",
     "unblocked",
     "pending_records",
     "lost_positions",

@@ -4,9 +4,6 @@ import { IS_IN_LOG, WRITERS_AWAITING_POSITION } from "./acl-table.ts";
 /** Who keeps copies of this device's changes: the network's log, and other devices of members. */
 export type ReplicaTarget = "network" | "peer";
 
-/** The targets under which the ACL records are noted that are kept there. */
-const ACL_TARGETS = { network: "network.acl", peer: "peer.acl" } as const satisfies Record<ReplicaTarget, string>;
-
 /**
  * The position of a change in its writer's chain, without its bytes. Writer 0 stands for nobody: derived roots, and changes that
  * nobody keeps.
@@ -100,7 +97,8 @@ export function createSyncTable(db: Database, rewrites: () => number) {
     `INSERT OR IGNORE INTO sync_exceptions(target, change, sum)
      SELECT ?, no, ${exceptionSum("no")} FROM changes WHERE writer = ? AND no <= ?`,
   );
-  const early = createEarlyTable(db);
+  const early = createEarlyChanges(db);
+  const records = createFoundRecords(db);
   const firstGap = db.query<{ no: number | null }, [number, string]>(
     `SELECT min(c.no) AS no FROM changes c WHERE c.no > ?1 AND (c.writer = 0 OR ${IS_OF_SOMEBODY})
      AND NOT EXISTS(SELECT 1 FROM sync_exceptions e WHERE e.target = ?2 AND e.change = c.no)`,
@@ -271,11 +269,11 @@ export function createSyncTable(db: Database, rewrites: () => number) {
       early.clear(target);
     },
     /** Notes that an ACL record, or a proposal of one, was found there. */
-    noteRecord: (target: ReplicaTarget, id: Uint8Array) => void early.add(ACL_TARGETS[target], id),
-    hasRecord: (target: ReplicaTarget, id: Uint8Array): boolean => early.has(ACL_TARGETS[target], id),
-    forgetRecords: (target: ReplicaTarget) => void early.clear(ACL_TARGETS[target]),
+    noteRecord: records.add,
+    hasRecord: records.has,
+    forgetRecords: records.clear,
     /** How many records of the ACL log only this device is known to have. */
-    recordsKeptNowhereElse: (): number => early.recordsOutside(ACL_TARGETS.network, ACL_TARGETS.peer),
+    recordsKeptNowhereElse: records.countNowhereElse,
     unconfirmed(target: ReplicaTarget, limit: number): UnconfirmedChange[] {
       const mark = markOf(target);
       const again = unconfirmedBehind.all(mark, target, limit);
@@ -327,29 +325,45 @@ export function createSyncTable(db: Database, rewrites: () => number) {
   };
 }
 
-/** Ids that a target is known to keep, of what is not stored here yet, and of ACL records. */
-function createEarlyTable(db: Database) {
-  const add = db.query<null, [string, Uint8Array]>("INSERT OR IGNORE INTO sync_early(target, id) VALUES(?, ?)");
-  const stored = db.query<{ no: number; id: Uint8Array }, [string]>(
-    "SELECT c.no, c.id FROM sync_early e JOIN changes c ON c.id = e.id WHERE e.target = ?",
+/** Changes that a target is known to keep while they are not stored here yet. */
+function createEarlyChanges(db: Database) {
+  const add = db.query<null, [ReplicaTarget, Uint8Array]>(
+    "INSERT OR IGNORE INTO sync_early_changes(target, id) VALUES(?, ?)",
   );
-  const drop = db.query<null, [string, Uint8Array]>("DELETE FROM sync_early WHERE target = ? AND id = ?");
-  const has = db.query<{ one: number }, [string, Uint8Array]>(
-    "SELECT 1 AS one FROM sync_early WHERE target = ? AND id = ?",
+  const stored = db.query<{ no: number; id: Uint8Array }, [ReplicaTarget]>(
+    "SELECT c.no, c.id FROM sync_early_changes e JOIN changes c ON c.id = e.id WHERE e.target = ?",
   );
-  const recordsNowhere = db.query<{ count: number }, [string, string]>(
-    `SELECT count(*) AS count FROM acl_records a WHERE a.${IS_IN_LOG} AND NOT EXISTS(
-       SELECT 1 FROM sync_early e WHERE e.target IN (?1, ?2) AND e.id = a.id)`,
+  const drop = db.query<null, [ReplicaTarget, Uint8Array]>(
+    "DELETE FROM sync_early_changes WHERE target = ? AND id = ?",
   );
-  const clear = db.query<null, [string]>("DELETE FROM sync_early WHERE target = ?");
+  const clear = db.query<null, [ReplicaTarget]>("DELETE FROM sync_early_changes WHERE target = ?");
   return {
-    add: (target: string, id: Uint8Array) => void add.run(target, id),
-    drop: (target: string, id: Uint8Array) => void drop.run(target, id),
-    has: (target: string, id: Uint8Array): boolean => has.get(target, id) !== null,
-    clear: (target: string) => void clear.run(target),
-    /** Changes among them that have been stored since. */
-    stored: (target: string) => stored.all(target),
-    /** How many records of the ACL log neither target is known to keep. */
-    recordsOutside: (one: string, other: string): number => recordsNowhere.get(one, other)?.count ?? 0,
+    add: (target: ReplicaTarget, id: Uint8Array) => void add.run(target, id),
+    drop: (target: ReplicaTarget, id: Uint8Array) => void drop.run(target, id),
+    clear: (target: ReplicaTarget) => void clear.run(target),
+    /** Those that have been stored since. */
+    stored: (target: ReplicaTarget) => stored.all(target),
+  };
+}
+
+/** ACL records, in the log or proposed, that were found with a target. */
+function createFoundRecords(db: Database) {
+  const add = db.query<null, [ReplicaTarget, Uint8Array]>(
+    "INSERT OR IGNORE INTO sync_acl_records(target, id) VALUES(?, ?)",
+  );
+  const has = db.query<{ one: number }, [ReplicaTarget, Uint8Array]>(
+    "SELECT 1 AS one FROM sync_acl_records WHERE target = ? AND id = ?",
+  );
+  const nowhereElse = db.query<{ count: number }, []>(
+    `SELECT count(*) AS count FROM acl_records a WHERE a.${IS_IN_LOG} AND NOT EXISTS(
+       SELECT 1 FROM sync_acl_records f WHERE f.target IN ('network', 'peer') AND f.id = a.id)`,
+  );
+  const clear = db.query<null, [ReplicaTarget]>("DELETE FROM sync_acl_records WHERE target = ?");
+  return {
+    add: (target: ReplicaTarget, id: Uint8Array) => void add.run(target, id),
+    has: (target: ReplicaTarget, id: Uint8Array): boolean => has.get(target, id) !== null,
+    clear: (target: ReplicaTarget) => void clear.run(target),
+    /** How many records of the log were found with neither. */
+    countNowhereElse: (): number => nowhereElse.get()?.count ?? 0,
   };
 }
