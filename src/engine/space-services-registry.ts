@@ -12,10 +12,10 @@ export function createSpaceServicesRegistry(deps: {
 }) {
   const servicesBySpace = new Map<SpaceId, SpaceServices>();
   deps.events.on("opened", (space) => void servicesBySpace.set(space.id, deps.build(space)));
-  deps.events.onClosing(async (space) => {
+  deps.events.on("closing", (space, waitFor) => {
     const services = servicesBySpace.get(space.id);
     servicesBySpace.delete(space.id);
-    await services?.close();
+    if (services) waitFor(services.close());
   });
   deps.holds.add((spaceId) => servicesBySpace.get(spaceId)?.busy() ?? false);
   return {

@@ -11,6 +11,8 @@ interface SpaceEventMap {
   aclChanged: [space: Space];
   /** Opened. Whatever is built on a space is built by listeners of this event. */
   opened: [space: Space];
+  /** About to close, and still open: it closes once all that its listeners wait for has ended. */
+  closing: [space: Space, waitFor: (work: Promise<void>) => void];
   closed: [spaceId: SpaceId];
   /** The row or the root of a space that is kept in sync was written, here or by another device. */
   known: [spaceId: SpaceId];
@@ -22,9 +24,6 @@ interface SpaceEventMap {
   ended: [spaceId: SpaceId];
 }
 
-/** Before a space closes, while it is open. */
-type ClosingListener = (space: Space) => void | Promise<void>;
-
 /**
  * The one place where others are notified of what happens to any space. Who is concerned with one space alone listens to that
  * (`space.events`), so that its commits call nobody else.
@@ -35,27 +34,22 @@ export interface SpaceEvents extends Events<SpaceEventMap> {
    * every space hear before those who listen to this one.
    */
   follow(space: Space): void;
-  /** Called before a space closes, while it is open; it closes once all have resolved. Answers how to stop. */
-  onClosing(listener: ClosingListener): () => void;
-  /** Resolves when everything that is built on a space has let go of it, last built first. */
+  /** Notifies of `closing`. Resolves when everything that is built on the space has let go of it. */
   closing(space: Space): Promise<void>;
 }
 
 export function createSpaceEvents(): SpaceEvents {
   const events = createEvents<SpaceEventMap>();
-  const closingListeners = new Set<ClosingListener>();
   return {
     ...events,
     follow(space) {
       events.relay("committed", space.events, space);
       events.relay("aclChanged", space.events, space);
     },
-    onClosing(listener) {
-      closingListeners.add(listener);
-      return () => void closingListeners.delete(listener);
-    },
     async closing(space) {
-      for (const listener of [...closingListeners].reverse()) await listener(space);
+      const waited: Promise<void>[] = [];
+      events.emit("closing", space, (work) => void waited.push(work));
+      await Promise.all(waited);
     },
   };
 }
