@@ -60,7 +60,7 @@ export function openAccountStore(path: string, { onFault, onRepair, pending: { k
     if (repairs.length > 0) shownIds = findShown();
   };
   // Whoever reads it is refused, once the statement that met it has ended.
-  db.onMistyped = () => queueMicrotask(() => void mend().catch(onFault));
+  db.onMistyped(() => queueMicrotask(() => void mend().catch(onFault)));
   const putIntent = db.query<null, [string, Uint8Array]>(
     "INSERT INTO intents(space_id, payload) VALUES(?, ?) ON CONFLICT(space_id) DO UPDATE SET payload = excluded.payload",
   );

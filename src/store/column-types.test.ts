@@ -30,7 +30,7 @@ function withTypes(run: (db: OwnDatabase) => void): void {
 test("[STORE-3] a value of another type than its column's is refused as damage when it is read, and told of", () =>
   withTypes((db) => {
     let notified = 0;
-    db.onMistyped = () => notified++;
+    db.onMistyped(() => notified++);
     const byNo = db.query<{ s: string }, [number]>("SELECT s FROM t WHERE no = ?");
     expect(byNo.get(1)).toEqual({ s: "one" });
     expect(() => byNo.get(2)).toThrow(MistypedValueError);

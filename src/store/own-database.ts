@@ -1,4 +1,5 @@
 import { Database, type Statement } from "bun:sqlite";
+import { createEvents } from "../base/events.ts";
 import { MistypedValueError, mistypedColumn } from "./column-types.ts";
 import { lazyStatement } from "./lazy-statement.ts";
 
@@ -47,15 +48,22 @@ export class OwnDatabase extends Database {
 
   readonly #spendRun = (): void => this.spend(1);
 
-  /** Told when a value was read that is of another type than its column's, before that is thrown. */
-  onMistyped: () => void = () => {};
+  readonly #events = createEvents<{ mistyped: [] }>();
+
+  /**
+   * Adds a listener to be called when a value was read that is of another type than its column's, before that is thrown. Answers
+   * how to stop.
+   */
+  onMistyped(listener: () => void): () => void {
+    return this.#events.on("mistyped", listener);
+  }
 
   readonly #typesOf = (statement: Statement<Record<string, unknown>>) => {
     const mistyped = mistypedColumn(statement);
     return (row: Record<string, unknown>): void => {
       const column = mistyped(row);
       if (column === undefined) return;
-      this.onMistyped();
+      this.#events.emit("mistyped");
       throw new MistypedValueError(this.filename, column);
     };
   };

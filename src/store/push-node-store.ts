@@ -70,7 +70,7 @@ export function openPushNodeStore(path: string, options: PushNodeStoreOptions = 
   const { write, writeInTime, close } = createWaitingWrites(db, { whose: "the push node's" });
   const onFault = (error: unknown): void => options.onFault?.(error);
   const mend = () => mendSmall(db, KEPT, options.onRepair);
-  db.onMistyped = () => queueMicrotask(() => void writeInTime(mend).catch(onFault));
+  db.onMistyped(() => queueMicrotask(() => void writeInTime(mend).catch(onFault)));
   const meta = db.query<{ value: Uint8Array }, [string]>("SELECT value FROM meta WHERE key = ?");
   const putMeta = db.query<null, [string, Uint8Array]>("INSERT OR IGNORE INTO meta(key, value) VALUES(?, ?)");
   const dropToken = db.query<null, [string]>("DELETE FROM devices WHERE token = ?");

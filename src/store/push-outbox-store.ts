@@ -73,7 +73,7 @@ export function openPushOutboxStore(path: string, { onDamage, onFault, onRepair 
   const mend = () => mendSmall(db, KEPT, onRepair);
   inTime(mend);
   // Whoever reads it fails, once the statement that met it has ended.
-  db.onMistyped = () => queueMicrotask(() => inTime(mend));
+  db.onMistyped(() => queueMicrotask(() => inTime(mend)));
   // Whatever was under way when the process ended is sent again; where its place was taken, the newer row has it.
   inTime(() => db.exec("UPDATE OR REPLACE outbox SET taken = 0 WHERE taken = 1"));
   const put = db.query<null, [string, OutboxKind, string, string, string, string, number, number]>(

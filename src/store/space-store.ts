@@ -106,10 +106,8 @@ function createSpaceStore(db: OwnDatabase, path: string, copying: WalCopying | u
       if (types["writers"] !== undefined) derived.recountWriters();
       return { kept, types };
     },
-    /** Has `listener` called when a value is read that is of another type than its column, before the read fails. */
-    onMistyped(listener: () => void): void {
-      db.onMistyped = listener;
-    },
+    /** Called when a value is read that is of another type than its column, before the read fails. Answers how to stop. */
+    onMistyped: (listener: () => void): (() => void) => db.onMistyped(listener),
     /** The same of what a space cannot be opened without: a fraction of a millisecond where they agree. */
     mendForOpening: (): KeptRepair[] => mendKept(db, KEPT_FOR_OPENING),
     dirtyRows: createDirtyRowTable(db),
