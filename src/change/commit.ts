@@ -7,6 +7,9 @@ import type { Projection } from "./fold/projection.ts";
 import type { ObjectCache } from "./graph/object-cache.ts";
 import type { Unblocked } from "./graph/unblocked.ts";
 import type { WriterChains } from "./graph/writer-chains.ts";
+import type { ChangeChecker } from "./intake/change-checker.ts";
+import { createChangeIntake } from "./intake/change-intake.ts";
+import type { Ingest } from "./intake/ingest.ts";
 import type { LocalWriter } from "./local-writer.ts";
 import { createLogErasure } from "./log-erasure.ts";
 import type { Reactions } from "./reactions.ts";
@@ -22,22 +25,27 @@ interface CommitsDeps {
   deletions: ObjectDeletions;
   reactions: Reactions;
   unblocked: Unblocked;
+  ingest: Ingest;
+  checker: ChangeChecker | undefined;
   writer: LocalWriter;
   /** Called after each commit that brought something, once its writers were answered. */
   committed(batch: CommitBatch): void;
   onFailure?: ((error: unknown) => void) | undefined;
 }
 
-/** The queue that everything written in a space goes through, and what each of its commits does. */
+/** The queue that everything written in a space goes through, what each of its commits does, and what brings it changes of others. */
 export function createCommits(deps: CommitsDeps) {
-  const { store, objects, chains, batch, projection, verdicts, deletions, reactions, onFailure } = deps;
+  const { store, objects, chains, batch, projection, verdicts, deletions, reactions, unblocked, onFailure } = deps;
+  const { ingest, checker } = deps;
   const queue: CommitQueue = createCommitQueue(store.db, {
     began,
+    ran,
     commit,
     commitNotes,
     owedMs: projection.owedMs,
     onFailure: forget,
   });
+  const intake = createChangeIntake({ queue, ingest, unblocked, checker, onFailure });
   const refolding = createRefolding(queue, projection, onFailure);
   const erasure = createLogErasure({ store, isClosed: queue.closing, onFailure });
 
@@ -48,6 +56,11 @@ export function createCommits(deps: CommitsDeps) {
       forgetTouched();
       store.forgetNumbers();
     });
+  }
+
+  /** Each write: changes may have waited for what it brought, and are tried in the same batch if there is time. */
+  function ran(): void {
+    intake.goOn();
   }
 
   /** Every commit of changes, local ones and those of others alike: the writes of the batch have run and folded what they brought. */
@@ -67,6 +80,7 @@ export function createCommits(deps: CommitsDeps) {
     const done = batch.take();
     deletions.tearDownSoon(queue, erasure.due, onFailure);
     if (done.touched.some(({ before, doc }) => before !== null && doc === null)) erasure.due();
+    intake.goOn(); // changes may have waited for what followed from the batch, too
     const isUpToDate = refolding.go(); // what is left of them
     if (done.touched.length > 0 || done.objects.size > 0 || isUpToDate) deps.committed(done);
   }
@@ -85,7 +99,7 @@ export function createCommits(deps: CommitsDeps) {
     projection.forgetBatch();
     chains.clear();
     store.rowLog.forgetNoted();
-    deps.unblocked.forgetBatch();
+    unblocked.forgetBatch();
     objects.clear();
     deps.writer.forgetBatch();
     onFailure?.(error);
@@ -95,6 +109,7 @@ export function createCommits(deps: CommitsDeps) {
 
   return {
     queue,
+    intake,
     erasure,
     /** Resolves when rows show all that is in the log. */
     refolded: refolding.done,

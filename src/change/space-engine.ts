@@ -27,7 +27,6 @@ import { createObjectCache, type ObjectEntry } from "./graph/object-cache.ts";
 import { createUnblocked } from "./graph/unblocked.ts";
 import { createWriterChains } from "./graph/writer-chains.ts";
 import type { ChangeChecker } from "./intake/change-checker.ts";
-import { createChangeIntake } from "./intake/change-intake.ts";
 import { createIngest } from "./intake/ingest.ts";
 import type { IngestVerdict } from "./intake/ingest-verdict.ts";
 import { DEFAULT_PARK_QUOTA, type ParkQuota } from "./intake/set-aside.ts";
@@ -157,9 +156,9 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     record: records.record,
     setLocal: (of, name, id, fields) => projection.setLocal(of, name, id, fields, localVersion()),
   });
+  const { checker, committed } = deps;
   const committing = { store, objects, chains, batch, projection, verdicts, deletions, reactions, unblocked, writer };
-  const { queue, erasure, refolded } = createCommits({ ...committing, committed: deps.committed, onFailure });
-  const intake = createChangeIntake({ queue, ingest, unblocked, checker: deps.checker, onFailure });
+  const { queue, intake, erasure, refolded } = createCommits({ ...committing, ingest, checker, committed, onFailure });
   const { check, ...mending } = createChecks({
     ...judged,
     verdicts,

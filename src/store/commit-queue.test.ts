@@ -40,6 +40,27 @@ test("[CHANGE-10] a batch of notes alone is durable without what follows from ch
   expect(rows()).toEqual([1, 2, 3, 4]);
 });
 
+test("[CHANGE-10] what a write calls for is enqueued once it has run, or was taken back, and shares the commit", async () => {
+  const due: number[] = [];
+  const world = openQueue({
+    ran() {
+      for (const n of due.splice(0)) void world.queue.enqueue(world.insert(n), "background");
+    },
+  });
+  const { queue, seen, rows, insert } = world;
+  const throwing = queue.enqueue(() => {
+    due.push(20);
+    throw new Error("refused");
+  });
+  const calling = queue.enqueue(() => {
+    due.push(10);
+    insert(1)();
+  });
+  await Promise.allSettled([throwing, calling]);
+  expect(rows()).toEqual([1, 10, 20]);
+  expect(seen).toEqual(["beforeCommit", "told"]);
+});
+
 /** A write with an effect in memory that has its undo. */
 const remembered = ({ insert }: QueueWorld, memory: number[], ran: number[]) => {
   const run = (scope: WriteScope, n: number) => {

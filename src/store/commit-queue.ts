@@ -24,6 +24,8 @@ export class RollBackWith<T> extends Error {
 export interface CommitQueueHooks {
   /** A write begins, or a part of one that may be undone alone. */
   began?(scope: WriteScope): void;
+  /** A write has run: what it calls for may be enqueued now, and is part of the batch where there is time. */
+  ran?(): void;
   /**
    * In the transaction, after the last write: does what is written once a batch, then calls `makeDurable`, which is COMMIT and
    * the answers to those who wrote, then whatever follows from a batch that is durable.
@@ -254,6 +256,7 @@ export function createCommitQueue(
         if (!entry) break;
         taken.push(entry);
         if (!runOne(entry)) break;
+        hooks.ran?.();
       } while (taken.length === 0 || !isOver());
       if (carefulBatches > 0) carefulBatches--;
       const end = taken.every(({ isNote }) => isNote) ? hooks.commitNotes : hooks.commit;

@@ -10,8 +10,8 @@ const EVERYTHING = new Uint8Array(0);
 const NOTED_ONE_BY_ONE = 64;
 
 /**
- * What has come that changes wait for. Whoever brings something notes it here, and the intake then tries the changes that
- * waited for it.
+ * What has come that changes wait for. Whoever brings something notes it here; the intake asks after each write, and tries the
+ * changes that waited for it.
  */
 export type Unblocked = ReturnType<typeof createUnblocked>;
 
@@ -19,11 +19,12 @@ export function createUnblocked(store: Pick<SpaceStore, "unblocked" | "parked" |
   const { unblocked: table, parked, pendingBodies } = store;
   /** False only when there is surely nothing to do. */
   let due = table.first() !== undefined;
-  let onDue: () => void = () => {};
+  /** Whether something was noted since `takeNews` was asked. */
+  let hasNews = false;
 
   const beDue = (): void => {
     due = true;
-    onDue();
+    hasNews = true;
   };
 
   return {
@@ -62,9 +63,11 @@ export function createUnblocked(store: Pick<SpaceStore, "unblocked" | "parked" |
       scope.onRollback(() => {
         due = true;
       }),
-    /** Called when something has come that somebody waits for. */
-    whenDue(listener: () => void): void {
-      onDue = listener;
+    /** Whether something has come that somebody waits for, since this was asked last. */
+    takeNews(): boolean {
+      const had = hasNews;
+      hasNews = false;
+      return had;
     },
     /** After a failed batch. */
     forgetBatch(): void {

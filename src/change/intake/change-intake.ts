@@ -2,6 +2,7 @@ import { type CommitQueue, RollBackWith, type WriteScope } from "../../store/com
 import { isOfEnvironment } from "../fold/fold-fault.ts";
 import type { Unblocked } from "../graph/unblocked.ts";
 import type { ChangeChecker } from "./change-checker.ts";
+import type { Ingest } from "./ingest.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";
 
 /** A slice ends after this long, but for the change it is at. */
@@ -32,11 +33,7 @@ interface Incoming {
 
 interface IntakeDeps {
   queue: CommitQueue;
-  ingest: {
-    take(bytes: Uint8Array, scope: WriteScope, checked?: Uint8Array): IngestVerdict;
-    giveUp(bytes: Uint8Array, scope: WriteScope): IngestVerdict;
-    tryUnblocked(scope: WriteScope): boolean;
-  };
+  ingest: Pick<Ingest, "take" | "giveUp" | "tryUnblocked">;
   unblocked: Unblocked;
   /** Called with what was thrown. */
   onFailure?: ((error: unknown) => void) | undefined;
@@ -177,10 +174,13 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
     return waiter.promise;
   };
 
-  unblocked.whenDue(restart);
-  restart();
+  restart(); // what was left when the space was closed
 
   return {
+    /** Queues a slice if something has come that changes wait for, even if the last one failed. */
+    goOn(): void {
+      if (unblocked.takeNews()) restart();
+    },
     idle,
     /** One verdict each. When it resolves, all are durable and the changes that waited for them have been tried. */
     async take(many: readonly Uint8Array[]): Promise<IngestVerdict[]> {

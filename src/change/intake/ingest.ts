@@ -65,6 +65,8 @@ const MAX_IDLE_ROOTS = 4096;
 /** A change, or what becomes of bytes that are none, and under which name. */
 type Decoded = { change: ReturnType<typeof decodeChange> } | { id: Uint8Array; verdict: IngestVerdict };
 
+export type Ingest = ReturnType<typeof createIngest>;
+
 /** Takes in the bytes of other replicas. Runs inside the commit queue, through the same log and fold as local writes. */
 export function createIngest(deps: IngestDeps) {
   const { store, unblocked, log, chains, objects, projection, opener, acl, registry } = deps;

@@ -7,12 +7,20 @@ export const atOnce = (makeDurable: () => void): void => makeDurable();
 export type QueueWorld = ReturnType<typeof openQueue>;
 
 /** A commit queue over a table of numbers in memory, whose batches end when nothing waits. `seen`: what its hooks were called for. */
-export function openQueue(options: { smallRuns?: number; carefulFor?: number } = {}) {
+export function openQueue({
+  ran = () => {},
+  ...options
+}: {
+  smallRuns?: number;
+  carefulFor?: number;
+  ran?: () => void;
+} = {}) {
   const db = new OwnDatabase(":memory:");
   db.exec("CREATE TABLE t(n INTEGER PRIMARY KEY)");
   db.preparesLate = true;
   const seen: string[] = [];
   const hooks = {
+    ran,
     commit(makeDurable: () => void) {
       seen.push("beforeCommit");
       makeDurable();
