@@ -107,7 +107,9 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
     }
     isQueued = true;
     const taken: Incoming[] = [];
+    let hasBegun = false;
     const run = (scope: WriteScope): IngestVerdict[] => {
+      hasBegun = true;
       isQueued = false;
       try {
         return runSlice(scope, taken);
@@ -124,6 +126,12 @@ export function createChangeIntake({ queue, ingest, unblocked, checker, onFailur
       },
       (error: unknown) => {
         failed = true;
+        if (!hasBegun) {
+          // The database could not be written to, which was waited for: whatever was to be taken in is refused with it.
+          isQueued = false;
+          alone = 0;
+          taken.push(...incoming.splice(0));
+        }
         for (const one of taken) one.reject(error);
         for (const waiter of waiters.splice(0)) waiter.reject(error);
         start();
