@@ -102,7 +102,8 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
   const unblocked = createUnblocked(store);
   const time = createTimeSeen(store, clock);
   const deletions = createObjectDeletions({ spaceId, store, objects, projection, registry, time, records });
-  store.rows.repairBy(createRowRepair({ store, objects, projection, deletions, onRepair }));
+  const repairRow = createRowRepair({ store, objects, projection, deletions, onRepair });
+  store.rows.repairBy(repairRow);
   const writerStore = {
     load: () => store.meta(WRITER_KEY),
     save: (id: Uint8Array) => store.putMeta(WRITER_KEY, id),
@@ -164,6 +165,7 @@ export function createChangeEngine(deps: ChangeEngineDeps) {
     verdicts,
     deletions,
     damaged,
+    repairRow,
     queue,
     batch,
     keepsHistory: deps.keepsHistory !== false,

@@ -42,7 +42,9 @@ export const isRowSound = (row: SummedDoc & SummedHead): boolean =>
 export type RowRepair = (no: number) => void;
 
 /**
- * Repeats reads of stored rows after the damaged ones were repaired. The owner of the changes first registers how to repair them.
+ * Repeats reads of stored rows after the damaged ones were repaired. How to repair them is set later (`repairBy`), and nothing else
+ * is: a row has to be made anew before the read that met it goes on, what makes it is the fold, and the fold, with the definitions
+ * by which it folds, is itself made of reads of rows. Until it is set, a damaged row is refused.
  */
 export function createSoundReads() {
   let repair: RowRepair = (no) => {

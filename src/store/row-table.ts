@@ -263,7 +263,7 @@ export function createRowTable(
     ...checkpoints,
     ...locals,
     ...createRowRestore(db, queryIndexes, log),
-    /** Sets what repairs rows that the disk changed. */
+    /** Sets what repairs rows that the disk changed; why it is set later: `createSoundReads`. */
     repairBy: reads.repairBy,
     /** Runs reads that raise DamagedRowError again, once the row was repaired. */
     soundly: reads.soundly,
@@ -281,7 +281,6 @@ export function createRowTable(
     },
     /** A page of all rows, by number. */
     pageUnchecked: (after: number, limit: number): StoredRow[] => pageByNo.all(after, limit).map(toStored),
-    repair: reads.repair,
     /** Collections of objects that the deletion log holds: to be torn down. */
     collectionsOfDeleted: (): number[] => collectionsOfDeleted.all().map((row) => row.no),
     /**

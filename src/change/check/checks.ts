@@ -1,4 +1,5 @@
 import type { CommitQueue } from "../../store/commit-queue.ts";
+import type { RowRepair } from "../../store/row-sums.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { OpenBatch } from "../fold/commit-batch.ts";
 import type { ObjectDeletions } from "../fold/object-deletions.ts";
@@ -17,6 +18,7 @@ interface ChecksDeps extends Omit<DerivedCheckDeps, "soon"> {
   damaged: DamagedChanges;
   projection: Projection;
   deletions: ObjectDeletions;
+  repairRow: RowRepair;
   /** Takes changes in as if they had come again; resolves when they are. */
   takeAgain(many: readonly Uint8Array[]): Promise<unknown>;
   /** Whether changes wait to be tried, since what they wait for has come. */
@@ -26,14 +28,14 @@ interface ChecksDeps extends Omit<DerivedCheckDeps, "soon"> {
 
 /** Everything that goes over what is stored of a space and sets right what the disk changed. */
 export function createChecks(deps: ChecksDeps) {
-  const { store, queue, objects, projection, deletions, damaged, onRepair } = deps;
+  const { store, queue, objects, projection, deletions, damaged, repairRow, onRepair } = deps;
   const { soon, readAgain, ...mending } = createMending({ ...deps, dateAnew: deletions.dateAnew });
   const rebuild = (no: number): void =>
     soon(() => {
       const found = objects.byNo(no);
       if (found && !found.deleted) projection.rebuildObject(found);
     });
-  const parts = { store, objects, damaged, onRepair, rebuild, readAgain };
+  const parts = { store, objects, damaged, repairRow, onRepair, rebuild, readAgain };
   return {
     ...mending,
     check: createSpaceCheck({

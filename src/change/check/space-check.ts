@@ -1,4 +1,5 @@
 import type { StoredChange } from "../../store/change-table.ts";
+import type { RowRepair } from "../../store/row-sums.ts";
 import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { decodeCheckedChange, isDerivedRoot } from "../codec/change-codec.ts";
@@ -58,6 +59,7 @@ interface SpaceCheckDeps {
   checkObject: ObjectCheck;
   checkDerived: DerivedCheck;
   waiting: WaitingCheck;
+  repairRow: RowRepair;
   /** Folds everything of an object anew, soon. */
   rebuild(objectNo: number): void;
   /** Has those who hold what they read of a collection read it again, soon. */
@@ -113,7 +115,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
     // Its place was taken meanwhile: its rows move there, some a step.
     const [first, ...others] = derived.someRows(no);
     if (first === undefined) return no;
-    for (const row of [first, ...others]) rows.repair(row);
+    for (const row of [first, ...others]) deps.repairRow(row);
     return derived.someRows(no)[0] === first ? no : after;
   };
 
@@ -137,7 +139,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
     rows(after) {
       const page = rows.pageUnchecked(after, PAGE);
       for (const { no, collectionId, id, isSound } of page) {
-        if (!isSound || !rows.isKeyed(no, collectionId, id)) rows.repair(no);
+        if (!isSound || !rows.isKeyed(no, collectionId, id)) deps.repairRow(no);
         else if (queryIndexes.mend(collectionId, no)) onRepair("record.keys", { recordId: id });
         if (collectionId === OBJECTS_COLLECTION && schema.mendLinks(no)) onRepair("object.links", { objectId: id });
       }
@@ -151,7 +153,7 @@ export function createSpaceCheck({ store, objects, damaged, onRepair, rebuild, .
     locals(after) {
       if (after === 0) rows.markLocals();
       const { last, rows: numbers } = rows.damagedLocals(after, PAGE);
-      for (const no of numbers) rows.repair(no);
+      for (const no of numbers) deps.repairRow(no);
       return last;
     },
     parked: deps.waiting.parked,
