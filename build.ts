@@ -172,7 +172,7 @@ async function collectAssets(options: BuildOptions, staging: string): Promise<Bu
 /** Replaces the modules that look for files in the source tree by ones that hold the built-in files. */
 function builtInPlugin({ sqliteVec, programEngine, databases, page, ort, model }: BuiltInAssets): Bun.BunPlugin {
   const contentsByModule: Readonly<Record<string, string>> = {
-    "src/store/sqlite-vec-library.ts": `import file from ${JSON.stringify(sqliteVec)} with { type: "file" };\nexport const sqliteVecLibrary = file;`,
+    "src/store/database/sqlite-vec-library.ts": `import file from ${JSON.stringify(sqliteVec)} with { type: "file" };\nexport const sqliteVecLibrary = file;`,
     "src/store/empty-databases.ts": ['import { readFileSync } from "node:fs";', ...databases.map(bytesGiver)].join(
       "\n",
     ),

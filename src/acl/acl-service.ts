@@ -5,7 +5,7 @@ import type { ChangeEngine } from "../change/space-engine.ts";
 import type { Account } from "../crypto/account.ts";
 import { refusedAs } from "../protocol/errors.ts";
 import { refusal } from "../protocol/refusals.ts";
-import type { WriteScope } from "../store/commit-queue.ts";
+import type { WriteScope } from "../store/commit/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import {
   type AclBuild,

@@ -1,7 +1,7 @@
 import { createSemaphore } from "../base/semaphore.ts";
 import { inSlices } from "../base/slices.ts";
 import type { AclConsequences } from "../change/codec/ports.ts";
-import type { WriteScope } from "../store/commit-queue.ts";
+import type { WriteScope } from "../store/commit/commit-queue.ts";
 import type { SpaceKeyRing } from "./key-ring.ts";
 import { type AclAhead, TAKEN_AT_ONCE } from "./log/acl-ahead.ts";
 import type { AclLog, AclMerge } from "./log/acl-log.ts";

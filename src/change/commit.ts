@@ -1,4 +1,4 @@
-import { type CommitQueue, createCommitQueue, type WriteScope } from "../store/commit-queue.ts";
+import { type CommitQueue, createCommitQueue, type WriteScope } from "../store/commit/commit-queue.ts";
 import type { SpaceStore } from "../store/space-store.ts";
 import type { ChangeVerdicts } from "./fold/change-verdicts.ts";
 import type { CommitBatch, OpenBatch } from "./fold/commit-batch.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { CommitQueue } from "../store/commit-queue.ts";
+import type { CommitQueue } from "../store/commit/commit-queue.ts";
 import { createRefolding } from "./refolding.ts";
 
 test("[CHANGE-9] a slice that could not be committed is tried again after the next commit, whatever that wrote", async () => {

@@ -1,4 +1,4 @@
-import type { CommitQueue } from "../store/commit-queue.ts";
+import type { CommitQueue } from "../store/commit/commit-queue.ts";
 import type { Projection } from "./fold/projection.ts";
 
 /** Folds rows anew that a commit left behind: a slice a write, so that other work goes on between. */

@@ -18,7 +18,7 @@ import { createContentSealer } from "../files/content-sealer.ts";
 import { type ContentStore, createContentStore } from "../files/content-store.ts";
 import { FILE_DURABLE } from "../protocol/file-state.ts";
 import type { Space } from "../space/space.ts";
-import type { FileContent } from "../store/file-table.ts";
+import type { FileContent } from "../store/tables/file-table.ts";
 import { createFileBackup } from "../sync/file/file-backup.ts";
 import { createNetworkChunks } from "../sync/file/network-chunks.ts";
 import { createChunkServer, createPeerChunks } from "../sync/lan/lan-chunks.ts";

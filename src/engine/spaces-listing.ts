@@ -14,8 +14,8 @@ import { runQuery } from "../query/run/run-query.ts";
 import { parseSort } from "../query/value/sort.ts";
 import { createOneSpaceEvents } from "../space/one-space-events.ts";
 import type { AccountStore } from "../store/account-store.ts";
-import { IN_MEMORY } from "../store/database.ts";
-import { ROW_LIVE, ROW_TOMBSTONE } from "../store/row-types.ts";
+import { IN_MEMORY } from "../store/database/database.ts";
+import { ROW_LIVE, ROW_TOMBSTONE } from "../store/rows/row-types.ts";
 import { openSpaceStore } from "../store/space-store.ts";
 
 const NO_CHANGE = new Uint8Array(0);

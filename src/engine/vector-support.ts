@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import type { Log } from "../base/log.ts";
-import { loadSqliteVec, type SqliteVecResult } from "../store/sqlite-vec.ts";
+import { loadSqliteVec, type SqliteVecResult } from "../store/database/sqlite-vec.ts";
 
 /**
  * Returns the directory for native libraries that are extracted from the executable; they are extracted again whenever it is

@@ -1,6 +1,6 @@
 import { type Log, silentLog } from "../base/log.ts";
 import { randomBytes } from "../base/random.ts";
-import { openingPatiently } from "../store/locked-database.ts";
+import { openingPatiently } from "../store/database/locked-database.ts";
 import { openPushNodeStore } from "../store/push-node-store.ts";
 import type { Delivery, Device, PushState } from "./state.ts";
 

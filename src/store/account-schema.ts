@@ -1,5 +1,5 @@
-import type { Schema } from "./database.ts";
-import { keepThrice } from "./kept-thrice.ts";
+import type { Schema } from "./database/database.ts";
+import { keepThrice } from "./database/kept-thrice.ts";
 
 const KEPT_AT_FIRST = [
   "meta",

@@ -1,10 +1,10 @@
 import { createEvents } from "../base/events.ts";
 import { ACCOUNT_SCHEMA, KEPT_IN_ACCOUNT } from "./account-schema.ts";
-import { namingFile, openDatabase } from "./database.ts";
+import { createWaitingWrites } from "./commit/waiting-writes.ts";
+import { namingFile, openDatabase } from "./database/database.ts";
+import { type KeptRepair, mendSmall } from "./database/kept-thrice.ts";
+import type { OwnDatabase } from "./database/own-database.ts";
 import { emptyAccount } from "./empty-databases.ts";
-import { type KeptRepair, mendSmall } from "./kept-thrice.ts";
-import type { OwnDatabase } from "./own-database.ts";
-import { createWaitingWrites } from "./waiting-writes.ts";
 
 /**
  * How many rows that wait for an answer are kept, and of how many of them are shown, of those who share a space with this

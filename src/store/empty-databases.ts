@@ -1,5 +1,5 @@
 import { ACCOUNT_SCHEMA } from "./account-schema.ts";
-import { bytesOfEmpty, type Schema } from "./database.ts";
+import { bytesOfEmpty, type Schema } from "./database/database.ts";
 import { SPACE_SCHEMA } from "./space-schema.ts";
 
 const made = new Map<Schema, Uint8Array>();

@@ -1,8 +1,8 @@
 import { checksumOf, checksumWith } from "../base/checksum.ts";
-import { type Migration, namingFile, openDatabase } from "./database.ts";
-import { type KeptRepair, keepThrice, mendSmall } from "./kept-thrice.ts";
-import type { OwnDatabase } from "./own-database.ts";
-import { createWaitingWrites } from "./waiting-writes.ts";
+import { createWaitingWrites } from "./commit/waiting-writes.ts";
+import { type Migration, namingFile, openDatabase } from "./database/database.ts";
+import { type KeptRepair, keepThrice, mendSmall } from "./database/kept-thrice.ts";
+import type { OwnDatabase } from "./database/own-database.ts";
 
 /** What nobody sends again before long: topics are, by devices of their accounts, and a delivery is soon over. */
 const KEPT = ["meta", "devices"].map((table) => ({ table }));

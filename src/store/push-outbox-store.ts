@@ -1,9 +1,9 @@
 import { renameSync, rmSync } from "node:fs";
-import { isDamage, type Migration, openDatabase } from "./database.ts";
-import { type KeptRepair, keepThrice, mendSmall } from "./kept-thrice.ts";
-import { isLocked } from "./locked-database.ts";
-import type { OwnDatabase } from "./own-database.ts";
-import { createWaitingWrites } from "./waiting-writes.ts";
+import { createWaitingWrites } from "./commit/waiting-writes.ts";
+import { isDamage, type Migration, openDatabase } from "./database/database.ts";
+import { type KeptRepair, keepThrice, mendSmall } from "./database/kept-thrice.ts";
+import { isLocked } from "./database/locked-database.ts";
+import type { OwnDatabase } from "./database/own-database.ts";
 
 const KEPT = ["outbox", "pruned_devices", "space_keys"].map((table) => ({ table }));
 

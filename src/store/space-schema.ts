@@ -1,14 +1,14 @@
-import { ACL_SCHEMA } from "./acl-table.ts";
-import { UNCOUNTED_ROW_BYTES } from "./change-table.ts";
-import type { Schema } from "./database.ts";
-import { EARLY_REQUEST_SCHEMA } from "./early-request-table.ts";
-import { FILE_SCHEMA } from "./file-table.ts";
-import { INBOX_SCHEMA } from "./inbox-table.ts";
-import { type KeptThrice, keepThrice } from "./kept-thrice.ts";
-import { PLACE_SCHEMA } from "./place-table.ts";
-import { QUERY_KEY_SCHEMA } from "./query-key-schema.ts";
-import { ROW_LOG_SCHEMA } from "./row-log-table.ts";
-import { UNNOTIFIED_SCHEMA } from "./unnotified-table.ts";
+import type { Schema } from "./database/database.ts";
+import { type KeptThrice, keepThrice } from "./database/kept-thrice.ts";
+import { QUERY_KEY_SCHEMA } from "./rows/query-key-schema.ts";
+import { ROW_LOG_SCHEMA } from "./rows/row-log-table.ts";
+import { ACL_SCHEMA } from "./tables/acl-table.ts";
+import { UNCOUNTED_ROW_BYTES } from "./tables/change-table.ts";
+import { EARLY_REQUEST_SCHEMA } from "./tables/early-request-table.ts";
+import { FILE_SCHEMA } from "./tables/file-table.ts";
+import { INBOX_SCHEMA } from "./tables/inbox-table.ts";
+import { PLACE_SCHEMA } from "./tables/place-table.ts";
+import { UNNOTIFIED_SCHEMA } from "./tables/unnotified-table.ts";
 
 const isRegular = (row: string): string => `(${row}.derived = 0 AND ${row}.deleted = 0)`;
 

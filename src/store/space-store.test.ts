@@ -4,7 +4,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDir } from "../../test/support/scratch.ts";
 import { StoredFileError } from "../protocol/storage-fault.ts";
-import { isDamage } from "./database.ts";
+import { isDamage } from "./database/database.ts";
 import { openSpaceStore } from "./space-store.ts";
 
 /** What opening a space's file throws after somebody did something to it. */

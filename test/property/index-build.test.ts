@@ -12,7 +12,7 @@ import type { ReaderPool } from "../../src/query/readers/reader-pool.ts";
 import { rowsOf } from "../../src/query/rows/row-source.ts";
 import { runQuery } from "../../src/query/run/run-query.ts";
 import { parseSort } from "../../src/query/value/sort.ts";
-import { openReader } from "../../src/store/database.ts";
+import { openReader } from "../../src/store/database/database.ts";
 import { createRandom, type Random, randomDocument, randomFilter } from "../support/random-json.ts";
 import { freshSeed } from "../support/rng.ts";
 import { scratchDir } from "../support/scratch.ts";

@@ -38,7 +38,7 @@ const WHOLE = TARGETS.find(({ name }) => !name.startsWith(process.platform))!;
 const nativeEntry = join(scratch, "natives.ts");
 writeFileSync(
   nativeEntry,
-  `import { sqliteVecLibrary } from ${JSON.stringify(join(ROOT, "src/store/sqlite-vec-library.ts"))};
+  `import { sqliteVecLibrary } from ${JSON.stringify(join(ROOT, "src/store/database/sqlite-vec-library.ts"))};
    import { ortLibrary } from ${JSON.stringify(join(ROOT, "src/search/model/ort-library.ts"))};
    console.log(sqliteVecLibrary, ortLibrary);`,
 );

@@ -1,9 +1,9 @@
 /** A table of rows as the store has it, for tests of the query room alone. */
 import { Database } from "bun:sqlite";
 import { indexedPathOf } from "../../src/query/rows/index-key.ts";
-import { createQueryIndexTable } from "../../src/store/query-index-table.ts";
-import { QUERY_KEY_SCHEMA } from "../../src/store/query-key-schema.ts";
-import { docSumOf } from "../../src/store/row-sums.ts";
+import { createQueryIndexTable } from "../../src/store/rows/query-index-table.ts";
+import { QUERY_KEY_SCHEMA } from "../../src/store/rows/query-key-schema.ts";
+import { docSumOf } from "../../src/store/rows/row-sums.ts";
 
 export const COLLECTION_ID = 7;
 

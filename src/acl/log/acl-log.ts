@@ -2,7 +2,7 @@ import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { AclView } from "../../change/codec/ports.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
-import type { WriteScope } from "../../store/commit-queue.ts";
+import type { WriteScope } from "../../store/commit/commit-queue.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { canWrite, type Permission } from "../record/permission.ts";
 import type { AclRecord } from "../record/record.ts";

@@ -1,6 +1,6 @@
 import { bytesToHex } from "../../base/bytes.ts";
-import type { PendingRow } from "../../store/acl-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { PendingRow } from "../../store/tables/acl-table.ts";
 import { type AclRecord, decodePending, type PendingRecord } from "../record/record.ts";
 import type { AclState } from "../reducer/state.ts";
 

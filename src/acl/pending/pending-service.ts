@@ -4,7 +4,7 @@ import type { AclConsequences } from "../../change/codec/ports.ts";
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import type { Account } from "../../crypto/account.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
-import type { WriteScope } from "../../store/commit-queue.ts";
+import type { WriteScope } from "../../store/commit/commit-queue.ts";
 import {
   type AclBuild,
   type AclContext,

@@ -1,6 +1,6 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { decodeChange, isDerivedRoot } from "../../change/codec/change-codec.ts";
-import type { ChangeTable } from "../../store/change-table.ts";
+import type { ChangeTable } from "../../store/tables/change-table.ts";
 import type { CutOff } from "../record/op.ts";
 import type { Revocation } from "./state.ts";
 

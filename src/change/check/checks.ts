@@ -1,5 +1,5 @@
-import type { CommitQueue } from "../../store/commit-queue.ts";
-import type { RowRepair } from "../../store/row-sums.ts";
+import type { CommitQueue } from "../../store/commit/commit-queue.ts";
+import type { RowRepair } from "../../store/rows/row-sums.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { OpenBatch } from "../fold/commit-batch.ts";
 import type { ObjectDeletions } from "../fold/object-deletions.ts";

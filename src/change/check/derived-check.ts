@@ -1,9 +1,9 @@
 import { compareBytes, equalBytes } from "../../base/bytes.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { StoredFileError } from "../../protocol/storage-fault.ts";
-import { CHANGE_STUB, CHANGE_WHOLE, type StoredChange } from "../../store/change-table.ts";
-import type { PendingBodyWait } from "../../store/pending-body-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import { CHANGE_STUB, CHANGE_WHOLE, type StoredChange } from "../../store/tables/change-table.ts";
+import type { PendingBodyWait } from "../../store/tables/pending-body-table.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
 import { type Change, decodeCheckedChange, isDerivedRoot } from "../codec/change-codec.ts";
 import type { AclView, OnRepair, RulesRegistry } from "../codec/ports.ts";

@@ -1,7 +1,7 @@
-import type { CommitQueue } from "../../store/commit-queue.ts";
-import { BODIES_GIVEN_UP } from "../../store/pending-body-table.ts";
+import type { CommitQueue } from "../../store/commit/commit-queue.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import { REPLICA_TARGETS } from "../../store/sync-table.ts";
+import { BODIES_GIVEN_UP } from "../../store/tables/pending-body-table.ts";
+import { REPLICA_TARGETS } from "../../store/tables/sync-table.ts";
 import type { OnRepair } from "../codec/ports.ts";
 import type { OpenBatch } from "../fold/commit-batch.ts";
 import type { ObjectCache } from "../graph/object-cache.ts";

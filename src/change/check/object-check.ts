@@ -1,6 +1,6 @@
 import { equalBytes } from "../../base/bytes.ts";
-import { CHANGE_STUB } from "../../store/change-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import { CHANGE_STUB } from "../../store/tables/change-table.ts";
 import { decodeCheckedChange, isDerivedRoot } from "../codec/change-codec.ts";
 import { changeIdOf } from "../codec/change-stub.ts";
 import type { OnRepair } from "../codec/ports.ts";

@@ -1,7 +1,7 @@
-import type { StoredChange } from "../../store/change-table.ts";
-import type { RowRepair } from "../../store/row-sums.ts";
-import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
+import type { RowRepair } from "../../store/rows/row-sums.ts";
+import { OBJECTS_COLLECTION } from "../../store/rows/row-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { StoredChange } from "../../store/tables/change-table.ts";
 import { decodeCheckedChange, isDerivedRoot } from "../codec/change-codec.ts";
 import { kindOf } from "../codec/change-stub.ts";
 import type { OnRepair } from "../codec/ports.ts";

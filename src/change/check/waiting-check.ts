@@ -1,8 +1,8 @@
 import { equalBytes } from "../../base/bytes.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
-import type { ParkedChange } from "../../store/parked-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { ParkedChange } from "../../store/tables/parked-table.ts";
 import { isGenuine } from "../codec/change-codec.ts";
 import { changeIdOf } from "../codec/change-stub.ts";
 import type { OnRepair } from "../codec/ports.ts";

@@ -1,6 +1,6 @@
 import { concatBytes } from "../../base/bytes.ts";
 import { sha256 } from "../../crypto/hash.ts";
-import { CHANGE_ROOT, CHANGE_STUB, CHANGE_WHOLE, type ChangeKind } from "../../store/change-table.ts";
+import { CHANGE_ROOT, CHANGE_STUB, CHANGE_WHOLE, type ChangeKind } from "../../store/tables/change-table.ts";
 
 /**
  * A change's id is the hash of its stub (CHANGE-1), `{c, h, s}`: the change `{b, h, s}` with the sealed body's sha2-256 in the body's

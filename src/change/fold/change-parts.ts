@@ -2,7 +2,7 @@ import type { AccountId, SpaceId } from "../../base/ids.ts";
 import { accountIdOf } from "../../crypto/account-id.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
-import type { StoredChange } from "../../store/change-table.ts";
+import type { StoredChange } from "../../store/tables/change-table.ts";
 import type { ChangeBody, RecordChange } from "../codec/change-body.ts";
 import type { ChangeEnvelope, DatasetRules } from "../codec/dataset-rules.ts";
 import { autoRecordId, versionOf } from "../codec/version.ts";

@@ -1,5 +1,5 @@
 import { StoredFileError } from "../../protocol/storage-fault.ts";
-import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
+import type { ChangeTable, StoredChange } from "../../store/tables/change-table.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
 import { decodeChange, isDerivedRoot } from "../codec/change-codec.ts";
 import type { RulesRegistry } from "../codec/ports.ts";

@@ -1,5 +1,5 @@
 import { bytesToHex } from "../../base/bytes.ts";
-import { CHANGE_STUB, CHANGE_WHOLE, type ChangeTable, type StoredChange } from "../../store/change-table.ts";
+import { CHANGE_STUB, CHANGE_WHOLE, type ChangeTable, type StoredChange } from "../../store/tables/change-table.ts";
 import { decodeChange, isDerivedRoot } from "../codec/change-codec.ts";
 import type { AclView } from "../codec/ports.ts";
 import type { ObjectCache } from "../graph/object-cache.ts";

@@ -1,5 +1,5 @@
-import type { RowTable } from "../../store/row-table.ts";
-import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
+import type { RowTable } from "../../store/rows/row-table.ts";
+import { OBJECTS_COLLECTION } from "../../store/rows/row-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
 

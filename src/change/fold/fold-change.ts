@@ -1,7 +1,7 @@
 import type { Refusal } from "../../protocol/refusals.ts";
-import type { NewRow } from "../../store/row-insert.ts";
-import type { RowTable } from "../../store/row-table.ts";
-import { ROW_LIVE, type RowHead, type RowState } from "../../store/row-types.ts";
+import type { NewRow } from "../../store/rows/row-insert.ts";
+import type { RowTable } from "../../store/rows/row-table.ts";
+import { ROW_LIVE, type RowHead, type RowState } from "../../store/rows/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { ChangeEnvelope } from "../codec/dataset-rules.ts";
 import type { RulesRegistry } from "../codec/ports.ts";

@@ -1,4 +1,4 @@
-import type { HistoryTable } from "../../store/history-table.ts";
+import type { HistoryTable } from "../../store/tables/history-table.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
 import type { FoldInput, ReplayInput } from "./change-parts.ts";
 import { traceKeys } from "./trace-key.ts";

@@ -1,6 +1,6 @@
 import type { Json } from "../../protocol/json.ts";
-import type { RowTable } from "../../store/row-table.ts";
-import { ROW_LIVE } from "../../store/row-types.ts";
+import type { RowTable } from "../../store/rows/row-table.ts";
+import { ROW_LIVE } from "../../store/rows/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
 import type { Effect } from "./apply-op.ts";

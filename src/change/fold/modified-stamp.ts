@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../protocol/json.ts";
-import type { ChangeTable } from "../../store/change-table.ts";
-import { OBJECTS_COLLECTION, type RowTable } from "../../store/row-table.ts";
-import { ROW_LIVE } from "../../store/row-types.ts";
+import { OBJECTS_COLLECTION, type RowTable } from "../../store/rows/row-table.ts";
+import { ROW_LIVE } from "../../store/rows/row-types.ts";
+import type { ChangeTable } from "../../store/tables/change-table.ts";
 import { versionOf } from "../codec/version.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import { compareOrder } from "../graph/order.ts";

@@ -1,10 +1,10 @@
 import type { SpaceId } from "../../base/ids.ts";
 import { digestOfCid } from "../../crypto/cid.ts";
 import type { JsonObject } from "../../protocol/json.ts";
-import { CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
-import type { CommitQueue } from "../../store/commit-queue.ts";
-import { BODIES_GIVEN_UP } from "../../store/pending-body-table.ts";
+import type { CommitQueue } from "../../store/commit/commit-queue.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import { CHANGE_STUB, type StoredChange } from "../../store/tables/change-table.ts";
+import { BODIES_GIVEN_UP } from "../../store/tables/pending-body-table.ts";
 import { derivedTypeOf, encodeDerivedRoot } from "../codec/change-codec.ts";
 import { stubOf } from "../codec/change-stub.ts";
 import type { RulesRegistry } from "../codec/ports.ts";

@@ -1,6 +1,6 @@
 import { createWeightedCache } from "../../base/weighted-cache.ts";
 import { isJsonObject } from "../../protocol/json.ts";
-import type { ChangeTable } from "../../store/change-table.ts";
+import type { ChangeTable } from "../../store/tables/change-table.ts";
 import type { RecordChange } from "../codec/change-body.ts";
 import type { ChangeEnvelope } from "../codec/dataset-rules.ts";
 import type { DamagedChanges } from "../graph/damaged-changes.ts";

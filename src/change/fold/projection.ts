@@ -1,9 +1,9 @@
 import type { SpaceId } from "../../base/ids.ts";
-import type { StoredChange } from "../../store/change-table.ts";
-import type { DirtyRow } from "../../store/dirty-row-table.ts";
-import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
-import { ROW_LIVE, ROW_TOMBSTONE } from "../../store/row-types.ts";
+import type { DirtyRow } from "../../store/rows/dirty-row-table.ts";
+import { OBJECTS_COLLECTION } from "../../store/rows/row-table.ts";
+import { ROW_LIVE, ROW_TOMBSTONE } from "../../store/rows/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { StoredChange } from "../../store/tables/change-table.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
 import type { OnRepair, RulesRegistry } from "../codec/ports.ts";
 import { versionOf } from "../codec/version.ts";

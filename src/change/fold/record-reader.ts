@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../protocol/json.ts";
-import { ROW_ABSENT, ROW_LIVE, type RowHead, type RowState } from "../../store/row-types.ts";
+import { ROW_ABSENT, ROW_LIVE, type RowHead, type RowState } from "../../store/rows/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { ObjectEntry } from "../graph/object-cache.ts";
 import { findCollection } from "./datasets.ts";

@@ -1,9 +1,9 @@
 import type { JsonObject } from "../../protocol/json.ts";
-import type { ChangeTable } from "../../store/change-table.ts";
-import type { DirtyRow } from "../../store/dirty-row-table.ts";
-import type { RowTable } from "../../store/row-table.ts";
-import { ROW_LIVE, type RowHead } from "../../store/row-types.ts";
+import type { DirtyRow } from "../../store/rows/dirty-row-table.ts";
+import type { RowTable } from "../../store/rows/row-table.ts";
+import { ROW_LIVE, type RowHead } from "../../store/rows/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { ChangeTable } from "../../store/tables/change-table.ts";
 import { versionOf } from "../codec/version.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import { compareOrder, type OrderKey } from "../graph/order.ts";

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "../../protocol/json.ts";
 import { DamagedRowError } from "../../protocol/storage-fault.ts";
-import { OBJECTS_COLLECTION, type StoredRow } from "../../store/row-table.ts";
-import { ROW_ABSENT, ROW_LIVE, ROW_TOMBSTONE, type RowState } from "../../store/row-types.ts";
+import { OBJECTS_COLLECTION, type StoredRow } from "../../store/rows/row-table.ts";
+import { ROW_ABSENT, ROW_LIVE, ROW_TOMBSTONE, type RowState } from "../../store/rows/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { OnRepair } from "../codec/ports.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";

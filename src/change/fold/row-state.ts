@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../protocol/json.ts";
-import type { RowTable } from "../../store/row-table.ts";
-import { ROW_ABSENT, ROW_LIVE, type RowHead, type RowState } from "../../store/row-types.ts";
+import type { RowTable } from "../../store/rows/row-table.ts";
+import { ROW_ABSENT, ROW_LIVE, type RowHead, type RowState } from "../../store/rows/row-types.ts";
 import { ABSENT, type RecordState } from "./record-fold.ts";
 import { bytesAtMostOf } from "./record-size.ts";
 

@@ -1,8 +1,8 @@
 import type { Json } from "../../protocol/json.ts";
-import type { Checkpoint } from "../../store/checkpoint-table.ts";
-import type { NewRow } from "../../store/row-insert.ts";
-import type { RowTable } from "../../store/row-table.ts";
-import { ROW_ABSENT, ROW_LIVE, ROW_TOMBSTONE, type RowHead, type RowState } from "../../store/row-types.ts";
+import type { Checkpoint } from "../../store/rows/checkpoint-table.ts";
+import type { NewRow } from "../../store/rows/row-insert.ts";
+import type { RowTable } from "../../store/rows/row-table.ts";
+import { ROW_ABSENT, ROW_LIVE, ROW_TOMBSTONE, type RowHead, type RowState } from "../../store/rows/row-types.ts";
 import type { OrderKey } from "../graph/order.ts";
 import { overlayLocal } from "./local-overlay.ts";
 import type { RecordState } from "./record-fold.ts";

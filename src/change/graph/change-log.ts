@@ -1,5 +1,5 @@
-import type { ChangeTable, WriterRow } from "../../store/change-table.ts";
-import type { WriteScope } from "../../store/commit-queue.ts";
+import type { WriteScope } from "../../store/commit/commit-queue.ts";
+import type { ChangeTable, WriterRow } from "../../store/tables/change-table.ts";
 import { kindOf } from "../codec/change-stub.ts";
 import { type HeadRef, headsAfter } from "./heads.ts";
 import type { ObjectCache, ObjectEntry } from "./object-cache.ts";

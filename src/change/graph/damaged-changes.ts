@@ -1,8 +1,8 @@
 import { equalBytes } from "../../base/bytes.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
-import { CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
-import { BODIES_GIVEN_UP } from "../../store/pending-body-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import { CHANGE_STUB, type StoredChange } from "../../store/tables/change-table.ts";
+import { BODIES_GIVEN_UP } from "../../store/tables/pending-body-table.ts";
 import { isGenuine } from "../codec/change-codec.ts";
 import { changeIdOf, kindOf, LOST_BYTES } from "../codec/change-stub.ts";
 import type { OnRepair } from "../codec/ports.ts";

@@ -1,5 +1,5 @@
 import { equalBytes } from "../../base/bytes.ts";
-import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
+import type { ChangeTable, StoredChange } from "../../store/tables/change-table.ts";
 import { parseVersion, writerName } from "../codec/version.ts";
 import type { ObjectEntry } from "./object-cache.ts";
 

@@ -1,8 +1,8 @@
 import type { Database } from "bun:sqlite";
 import type { ObjectId } from "../../base/ids.ts";
 import { cidFromDigest, digestOfCid } from "../../crypto/cid.ts";
-import type { ChangeTable } from "../../store/change-table.ts";
-import { createObjectTable } from "../../store/object-table.ts";
+import type { ChangeTable } from "../../store/tables/change-table.ts";
+import { createObjectTable } from "../../store/tables/object-table.ts";
 import { type HeadRef, headsChanged } from "./heads.ts";
 
 /** An object as the engine holds it. Fields are replaced, never mutated, so that a rollback can restore them. */

@@ -1,6 +1,6 @@
-import type { WriteScope } from "../../store/commit-queue.ts";
-import type { WaitKind } from "../../store/parked-table.ts";
+import type { WriteScope } from "../../store/commit/commit-queue.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { WaitKind } from "../../store/tables/parked-table.ts";
 
 /** What changes of the graph may wait for, besides their bodies, which come as changes do. */
 export type OpeningKind = Exclude<WaitKind, "change" | "acl">;

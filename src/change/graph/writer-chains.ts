@@ -1,5 +1,5 @@
-import type { ChangeTable, WriterRow } from "../../store/change-table.ts";
-import type { WriteScope } from "../../store/commit-queue.ts";
+import type { WriteScope } from "../../store/commit/commit-queue.ts";
+import type { ChangeTable, WriterRow } from "../../store/tables/change-table.ts";
 
 /** A change of a writer, as its chain needs it. */
 interface ChainLink {

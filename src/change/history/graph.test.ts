@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import fc from "fast-check";
-import type { HistoryEntry } from "../../store/history-table.ts";
+import type { HistoryEntry } from "../../store/tables/history-table.ts";
 import { HistoryGraph } from "./graph.ts";
 
 /** Numbers of changes leave gaps: those of other objects lie between. 1 is the root, which is in no graph. */

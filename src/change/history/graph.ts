@@ -1,4 +1,4 @@
-import type { HistoryEntry } from "../../store/history-table.ts";
+import type { HistoryEntry } from "../../store/tables/history-table.ts";
 
 const FIRST_CAPACITY = 256;
 const HIDDEN = 1;

@@ -1,5 +1,5 @@
 import type { WeightedCache } from "../../base/weighted-cache.ts";
-import type { HistoryTable } from "../../store/history-table.ts";
+import type { HistoryTable } from "../../store/tables/history-table.ts";
 import type { ObjectCache } from "../graph/object-cache.ts";
 import { HistoryGraph } from "./graph.ts";
 import { readGraph } from "./read-graph.ts";

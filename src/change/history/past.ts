@@ -2,7 +2,7 @@ import type { ChangeId } from "../../base/ids.ts";
 import { cidFromDigest, digestOfCid } from "../../crypto/cid.ts";
 import { refusedAs, svcError } from "../../protocol/errors.ts";
 import { refusal } from "../../protocol/refusals.ts";
-import type { ChangeTable, StoredChange } from "../../store/change-table.ts";
+import type { ChangeTable, StoredChange } from "../../store/tables/change-table.ts";
 import { namedChange } from "../graph/named-change.ts";
 import type { ObjectCache, ObjectEntry } from "../graph/object-cache.ts";
 import type { Ancestors, HistoryGraph } from "./graph.ts";

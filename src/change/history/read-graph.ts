@@ -1,4 +1,4 @@
-import type { HistoryEntry, HistoryTable } from "../../store/history-table.ts";
+import type { HistoryEntry, HistoryTable } from "../../store/tables/history-table.ts";
 import type { HistoryGraph } from "./graph.ts";
 import type { Slices } from "./slice.ts";
 

@@ -1,6 +1,6 @@
-import type { StoredChange } from "../../store/change-table.ts";
-import type { HistoryTable } from "../../store/history-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { StoredChange } from "../../store/tables/change-table.ts";
+import type { HistoryTable } from "../../store/tables/history-table.ts";
 import type { RecordChange } from "../codec/change-body.ts";
 import type { ChangeEnvelope } from "../codec/dataset-rules.ts";
 import { finalRecordId, type ReplayInput, recordIdFault } from "../fold/change-parts.ts";

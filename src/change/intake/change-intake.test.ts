@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { CommitQueue } from "../../store/commit-queue.ts";
+import type { CommitQueue } from "../../store/commit/commit-queue.ts";
 import { createChangeIntake } from "./change-intake.ts";
 
 /** A queue that refuses what it is given as long as another program has the file locked: nothing of it is run. */

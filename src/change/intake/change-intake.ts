@@ -1,4 +1,4 @@
-import { type CommitQueue, RollBackWith, type WriteScope } from "../../store/commit-queue.ts";
+import { type CommitQueue, RollBackWith, type WriteScope } from "../../store/commit/commit-queue.ts";
 import { isOfEnvironment } from "../fold/fold-fault.ts";
 import type { Unblocked } from "../graph/unblocked.ts";
 import type { ChangeChecker } from "./change-checker.ts";

@@ -1,6 +1,6 @@
 import { utf8ToBytes } from "../../base/bytes.ts";
 import type { Refusal } from "../../protocol/refusals.ts";
-import type { PendingBodyWait } from "../../store/pending-body-table.ts";
+import type { PendingBodyWait } from "../../store/tables/pending-body-table.ts";
 import type { OpenedBody } from "../codec/body-opener.ts";
 import type { ChangeBody } from "../codec/change-body.ts";
 import type { DatasetRules } from "../codec/dataset-rules.ts";

@@ -1,5 +1,5 @@
 import type { Refusal } from "../../protocol/refusals.ts";
-import type { WaitKind } from "../../store/parked-table.ts";
+import type { WaitKind } from "../../store/tables/parked-table.ts";
 
 /** What became of one change that came in. Verdicts are per change: a bad one never holds up its neighbours. */
 export type IngestVerdict =

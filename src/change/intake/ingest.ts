@@ -5,9 +5,9 @@ import { digestOfCid } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { admitPublicKey } from "../../crypto/public-key.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
-import type { StoredChange } from "../../store/change-table.ts";
-import type { WriteScope } from "../../store/commit-queue.ts";
+import type { WriteScope } from "../../store/commit/commit-queue.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { StoredChange } from "../../store/tables/change-table.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
 import {
   type Change,

@@ -1,7 +1,7 @@
 import { LIMITS } from "../../protocol/limits.ts";
 import { refusal } from "../../protocol/refusals.ts";
-import { CHANGE_ROOT, CHANGE_STUB, type StoredChange } from "../../store/change-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import { CHANGE_ROOT, CHANGE_STUB, type StoredChange } from "../../store/tables/change-table.ts";
 import type { BodyOpener } from "../codec/body-opener.ts";
 import { type Change, decodeChange } from "../codec/change-codec.ts";
 import { isStub, kindOf, stubOf } from "../codec/change-stub.ts";

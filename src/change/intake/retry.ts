@@ -1,8 +1,8 @@
 import { equalBytes } from "../../base/bytes.ts";
-import type { WriteScope } from "../../store/commit-queue.ts";
-import type { ParkedChange, ParkedTable } from "../../store/parked-table.ts";
-import type { PendingBody, PendingBodyTable } from "../../store/pending-body-table.ts";
-import type { RetryCursor, UnblockedEntry, UnblockedTable } from "../../store/unblocked-table.ts";
+import type { WriteScope } from "../../store/commit/commit-queue.ts";
+import type { ParkedChange, ParkedTable } from "../../store/tables/parked-table.ts";
+import type { PendingBody, PendingBodyTable } from "../../store/tables/pending-body-table.ts";
+import type { RetryCursor, UnblockedEntry, UnblockedTable } from "../../store/tables/unblocked-table.ts";
 import { isOfEnvironment } from "../fold/fold-fault.ts";
 import { isOpeningKind, type OpeningKind, type Unblocked } from "../graph/unblocked.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";

@@ -1,9 +1,9 @@
 import { compareBytes } from "../../base/bytes.ts";
 import type { Clock } from "../../base/clock.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
-import { UNCOUNTED_ROW_BYTES } from "../../store/change-table.ts";
-import type { WaitKind } from "../../store/parked-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import { UNCOUNTED_ROW_BYTES } from "../../store/tables/change-table.ts";
+import type { WaitKind } from "../../store/tables/parked-table.ts";
 import { isStub } from "../codec/change-stub.ts";
 import type { AclView } from "../codec/ports.ts";
 import type { IngestVerdict } from "./ingest-verdict.ts";

@@ -6,8 +6,8 @@ import { FILE_DURABLE, FILE_INFLIGHT, type FileStateNo } from "../../protocol/fi
 import type { JsonObject } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { Space } from "../../space/space.ts";
-import type { FileContent, FileRef } from "../../store/file-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { FileContent, FileRef } from "../../store/tables/file-table.ts";
 import { followFileRows } from "./file-refs.ts";
 import { bytesOfRow } from "./file-row.ts";
 import { FILES_DATASET } from "./file-rules.ts";

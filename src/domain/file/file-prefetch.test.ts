@@ -4,7 +4,7 @@ import type { SpaceId } from "../../base/ids.ts";
 import { silentLog } from "../../base/log.ts";
 import type { Content } from "../../files/content.ts";
 import type { ContentStore } from "../../files/content-store.ts";
-import type { FileContent } from "../../store/file-table.ts";
+import type { FileContent } from "../../store/tables/file-table.ts";
 import type { FileContents } from "./file-contents.ts";
 import { createFilePrefetch } from "./file-prefetch.ts";
 

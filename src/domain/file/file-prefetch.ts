@@ -2,7 +2,7 @@ import type { SpaceId } from "../../base/ids.ts";
 import type { Log } from "../../base/log.ts";
 import type { Service } from "../../base/service.ts";
 import type { ContentStore } from "../../files/content-store.ts";
-import type { FileContent } from "../../store/file-table.ts";
+import type { FileContent } from "../../store/tables/file-table.ts";
 import type { FileContents } from "./file-contents.ts";
 
 export interface FilePrefetchDeps {

@@ -2,7 +2,7 @@ import { DELETIONS_DATASET } from "../../change/fold/deletion-log.ts";
 import type { ChangeEngine, Reaction } from "../../change/space-engine.ts";
 import { FILE_DURABLE } from "../../protocol/file-state.ts";
 import { isJsonObject, type JsonObject } from "../../protocol/json.ts";
-import type { FileRef, FileTable } from "../../store/file-table.ts";
+import type { FileRef, FileTable } from "../../store/tables/file-table.ts";
 import { FILES_DATASET } from "./file-rules.ts";
 
 /**

@@ -3,7 +3,7 @@ import { cidFromDigest } from "../../crypto/cid.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import { FILE_DURABLE, FILE_LIMITED, type FileStateNo } from "../../protocol/file-state.ts";
 import type { JsonObject } from "../../protocol/json.ts";
-import type { FileRef } from "../../store/file-table.ts";
+import type { FileRef } from "../../store/tables/file-table.ts";
 
 export type FileState = "durable" | "inflight" | "limited";
 

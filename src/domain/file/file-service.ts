@@ -10,7 +10,7 @@ import { FILE_DURABLE } from "../../protocol/file-state.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { refusal } from "../../protocol/refusals.ts";
 import type { Space } from "../../space/space.ts";
-import type { FileRef } from "../../store/file-table.ts";
+import type { FileRef } from "../../store/tables/file-table.ts";
 import type { QuerySource } from "../record/port.ts";
 import { type AttachInput, checkAttach, refusedVariant } from "./file-checks.ts";
 import type { FileContents } from "./file-contents.ts";

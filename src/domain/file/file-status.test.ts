@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { FILE_DURABLE, FILE_INFLIGHT, FILE_LIMITED, type FileStateNo } from "../../protocol/file-state.ts";
-import type { FileContent, FileRef, FileTable } from "../../store/file-table.ts";
+import type { FileContent, FileRef, FileTable } from "../../store/tables/file-table.ts";
 import { createFileStatuses } from "./file-status.ts";
 
 test("[FILE-3] attempts and the last error are shown while it is pending, on the stream too, and are gone once it is durable", () => {

@@ -1,6 +1,6 @@
 import { createEvents } from "../../base/events.ts";
 import { FILE_DURABLE, type FileStateNo } from "../../protocol/file-state.ts";
-import type { FileRef, FileTable } from "../../store/file-table.ts";
+import type { FileRef, FileTable } from "../../store/tables/file-table.ts";
 import { type FileState, stateName } from "./file-row.ts";
 
 /** Status body and frame (FILE-3). */

@@ -1,7 +1,7 @@
 import type { ChangeEngine } from "../../change/space-engine.ts";
 import { FILE_DURABLE, FILE_INFLIGHT, type FileStateNo } from "../../protocol/file-state.ts";
-import type { FileRef, FileTable } from "../../store/file-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
+import type { FileRef, FileTable } from "../../store/tables/file-table.ts";
 import { FILES_DATASET } from "./file-rules.ts";
 
 const AT_ONCE = 500;

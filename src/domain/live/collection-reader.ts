@@ -2,7 +2,7 @@ import { STEP_NS } from "../../query/filter/filter-match.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { rowsOf } from "../../query/rows/row-source.ts";
 import { type QueryRequest, type QueryResult, runQuery } from "../../query/run/run-query.ts";
-import { ROW_LIVE } from "../../store/row-types.ts";
+import { ROW_LIVE } from "../../store/rows/row-types.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import { MOST_STEPS } from "./pattern-shelf.ts";
 

@@ -15,7 +15,7 @@ import { svcError } from "../../protocol/errors.ts";
 import { LIMITS } from "../../protocol/limits.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import type { OneSpaceEvents } from "../../space/one-space-events.ts";
-import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
+import { OBJECTS_COLLECTION } from "../../store/rows/row-table.ts";
 import type { Member } from "./audience.ts";
 import {
   type CollectionReader,

@@ -1,5 +1,5 @@
 import type { TouchedRecord } from "../../change/fold/commit-batch.ts";
-import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
+import { OBJECTS_COLLECTION } from "../../store/rows/row-table.ts";
 import { Audience } from "./audience.ts";
 import type { CollectionReader } from "./collection-reader.ts";
 import type { LiveRecord } from "./live-record.ts";

@@ -9,7 +9,7 @@ import type { JsonObject } from "../../protocol/json.ts";
 import type { Filter } from "../../query/filter/filter-types.ts";
 import { choosePath } from "../../query/plan/index-choice.ts";
 import type { QueryStats } from "../../query/run/run-query.ts";
-import type { QueryIndex } from "../../store/query-index-table.ts";
+import type { QueryIndex } from "../../store/rows/query-index-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { IndexBuilder } from "./index-builder.ts";
 

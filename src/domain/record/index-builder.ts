@@ -11,7 +11,7 @@ import type { ChangeEngine } from "../../change/space-engine.ts";
 import { SvcError } from "../../protocol/errors.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { indexedPathOf } from "../../query/rows/index-key.ts";
-import type { QueryIndex } from "../../store/query-index-table.ts";
+import type { QueryIndex } from "../../store/rows/query-index-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
 

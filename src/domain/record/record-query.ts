@@ -13,7 +13,7 @@ import { rowsOf } from "../../query/rows/row-source.ts";
 import { isQuickRead } from "../../query/run/quick-read.ts";
 import { planRequest, type QueryRequest, type QueryResult, runQuery, windowOf } from "../../query/run/run-query.ts";
 import { parseSort } from "../../query/value/sort.ts";
-import { OBJECTS_COLLECTION } from "../../store/row-table.ts";
+import { OBJECTS_COLLECTION } from "../../store/rows/row-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
 import type { SchemaPort } from "../type/port.ts";
 import type { IndexAdvisor } from "./index-advisor.ts";

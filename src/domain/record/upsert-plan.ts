@@ -7,7 +7,7 @@ import type { UpsertRejectionCode } from "../../protocol/errors.ts";
 import type { JsonObject } from "../../protocol/json.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import { canonicalInstants } from "../../query/value/canonical-instants.ts";
-import { ROW_LIVE, ROW_TOMBSTONE, type RowState } from "../../store/row-types.ts";
+import { ROW_LIVE, ROW_TOMBSTONE, type RowState } from "../../store/rows/row-types.ts";
 import type { WritableDataset } from "../type/port.ts";
 
 /** What a record is to be brought to. */

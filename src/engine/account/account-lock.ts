@@ -2,7 +2,7 @@ import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AccountId } from "../../base/ids.ts";
 import { type SvcError, svcError } from "../../protocol/errors.ts";
-import { holdFile } from "../../store/file-mutex.ts";
+import { holdFile } from "../../store/database/file-mutex.ts";
 import { isProcessAlive, processStart } from "../process-start.ts";
 
 /** Held as long as an account is open here. */

@@ -14,8 +14,8 @@ import { createReaderPool, type ReaderPool } from "../../query/readers/reader-po
 import { openSpaceInSlices, type Space, type SpaceGenesis } from "../../space/space.ts";
 import type { SpaceEvents } from "../../space/space-events.ts";
 import { type AccountStore, openAccountStore } from "../../store/account-store.ts";
-import { openingPatiently } from "../../store/locked-database.ts";
-import { createWalCheckpointer } from "../../store/wal-checkpointer.ts";
+import { openingPatiently } from "../../store/database/locked-database.ts";
+import { createWalCheckpointer } from "../../store/database/wal-checkpointer.ts";
 import { endsWithItsRoot } from "../built-in-datasets.ts";
 import { createRepairLog, type RepairLog } from "../repair-log.ts";
 

@@ -2,7 +2,7 @@ import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { createRandom, FALSE_DATES, randomDocument, SCALARS } from "../../../test/support/random-json.ts";
 import { COLLECTION_ID, createRowsTable, indexPaths } from "../../../test/support/rows-table.ts";
-import { createQueryIndexTable } from "../../store/query-index-table.ts";
+import { createQueryIndexTable } from "../../store/rows/query-index-table.ts";
 import { indexesOf } from "../plan/query-index.ts";
 import { indexedPathOf, indexKeySql, isIndexablePath } from "./index-key.ts";
 import { rowsOf } from "./row-source.ts";

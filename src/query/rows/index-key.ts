@@ -1,7 +1,7 @@
 /**
  * The index key of a path: the value found there, in the service's own order (INDEX-1), or a sentinel where only the exact
  * matcher can tell. There are two forms of it: one computed from `doc` (`indexKeySql`), and one that triggers keep in the column
- * `key` of `query_keys` for paths that have an index (src/store/query-key-schema.ts). They differ in how they write null, and the
+ * `key` of `query_keys` for paths that have an index (src/store/rows/query-key-schema.ts). They differ in how they write null, and the
  * kept form also has the keys of each element of an array, beside x'fe' for the array itself.
  *
  *   null or missing NULL where computed, -9e999 where kept (a key of the table is never null)
@@ -13,7 +13,7 @@
  *
  * Paths reach SQL only through `jsonPathOf`, which refuses whatever cannot be quoted safely.
  */
-import type { IndexedPath } from "../../store/query-index-table.ts";
+import type { IndexedPath } from "../../store/rows/query-index-table.ts";
 import { toFieldPath } from "../value/field-path.ts";
 
 export const OPAQUE = "x'ff'";

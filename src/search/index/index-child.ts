@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { svcError } from "../../protocol/errors.ts";
-import { isDamage } from "../../store/database.ts";
+import { isDamage } from "../../store/database/database.ts";
 import { checkIndex } from "../../store/search/index-check.ts";
 import { removeIndexFiles } from "../../store/search/index-store.ts";
 import { SourceDamagedError } from "../../store/search/space-source.ts";

@@ -1,5 +1,5 @@
 import type { SearchHit } from "../../protocol/search.ts";
-import { isDamage } from "../../store/database.ts";
+import { isDamage } from "../../store/database/database.ts";
 import { type IndexStore, openIndexStore, type StoredUnit } from "../../store/search/index-store.ts";
 import { openSpaceSource, type SpaceSource } from "../../store/search/space-source.ts";
 import { openVectorTable, type VectorTable } from "../../store/search/vector-table.ts";

@@ -2,7 +2,7 @@ import type { PendingRecord } from "../../acl/record/record.ts";
 import { equalBytes } from "../../base/bytes.ts";
 import { randomBytes } from "../../base/random.ts";
 import { isStub } from "../../change/codec/change-stub.ts";
-import type { Reach } from "../../store/sync-table.ts";
+import type { Reach } from "../../store/tables/sync-table.ts";
 import type { Claim, RemoteState, Replica } from "../port/replica.ts";
 import { coverage, hasOurBodies } from "./own-vector.ts";
 import type { ReplicaSource } from "./source.ts";

@@ -3,7 +3,7 @@ import { versionOf } from "../../change/codec/version.ts";
 import type { ObjectEntry } from "../../change/graph/object-cache.ts";
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
-import type { WaitKind } from "../../store/parked-table.ts";
+import type { WaitKind } from "../../store/tables/parked-table.ts";
 import {
   type ObjectFacts,
   PATIENCE_ROUNDS,

@@ -2,7 +2,7 @@ import { bytesToHex, concatBytes, equalBytes, utf8ToBytes } from "../../base/byt
 import { encodeCbor } from "../../base/dag-cbor.ts";
 import { sha256 } from "../../crypto/hash.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
-import type { ChainSize } from "../../store/sync-table.ts";
+import type { ChainSize } from "../../store/tables/sync-table.ts";
 import type { Replica } from "../port/replica.ts";
 import {
   entriesOf,

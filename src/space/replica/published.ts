@@ -1,8 +1,8 @@
 import { bytesToHex, equalBytes } from "../../base/bytes.ts";
 import { decodeCheckedChange, isDerivedRoot } from "../../change/codec/change-codec.ts";
 import { changeIdOf } from "../../change/codec/change-stub.ts";
-import type { StoredChange } from "../../store/change-table.ts";
-import { BODIES_GIVEN_UP } from "../../store/pending-body-table.ts";
+import type { StoredChange } from "../../store/tables/change-table.ts";
+import { BODIES_GIVEN_UP } from "../../store/tables/pending-body-table.ts";
 import type { Replica, ReplicaWrite, Taken, Unpublished } from "../port/replica.ts";
 import type { ReplicaSource } from "./source.ts";
 

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { checksumOf } from "../../base/checksum.ts";
-import { openReader } from "../database.ts";
+import { openReader } from "../database/database.ts";
 import {
   filtersOfUnit,
   IndexDamagedError,

@@ -2,7 +2,7 @@ import type { Database } from "bun:sqlite";
 import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { checksumOf, checksumWith } from "../../base/checksum.ts";
-import { isDamage, openDatabase } from "../database.ts";
+import { isDamage, openDatabase } from "../database/database.ts";
 import { createIndexTables, dropUnits, INDEX_SCHEMA } from "./index-schema.ts";
 
 /** One thing that can be found. */

@@ -3,9 +3,9 @@
  */
 import { cidFromDigest } from "../../crypto/cid.ts";
 import { StoredFileError } from "../../protocol/storage-fault.ts";
-import { isDamage, openReader } from "../database.ts";
-import { BYTES_PER_ENTRY, type ChangedRow, unpackEntries } from "../row-log-table.ts";
-import { isDocSound } from "../row-sums.ts";
+import { isDamage, openReader } from "../database/database.ts";
+import { BYTES_PER_ENTRY, type ChangedRow, unpackEntries } from "../rows/row-log-table.ts";
+import { isDocSound } from "../rows/row-sums.ts";
 
 export interface LogEntry extends ChangedRow {
   readonly seq: number;

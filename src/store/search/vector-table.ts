@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { checksumOf } from "../../base/checksum.ts";
-import { loadSqliteVec } from "../sqlite-vec.ts";
+import { loadSqliteVec } from "../database/sqlite-vec.ts";
 import type { IndexStore } from "./index-store.ts";
 import { createSignScan, type SignScan } from "./sign-scan.ts";
 

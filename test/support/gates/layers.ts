@@ -74,7 +74,7 @@ export const FOLDERS: Readonly<Record<string, readonly string[]>> = {
   query: ["value", "filter", "rows", "expression", "plan", "run", "aggregate", "readers"],
   search: ["", "text", "model", "index"],
   space: ["port", "replica", ""],
-  store: ["", "search"],
+  store: ["database", "commit", "rows", "tables", "", "search"],
   sync: ["session", "", "lan", "network", "file", "inbox"],
   ui: [
     ...["api", "stream", "state", "parts"],

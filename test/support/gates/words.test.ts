@@ -20,7 +20,7 @@ test("plain English may stand in comments and texts, and other words that hold t
 });
 
 test.each([
-  ["a savepoint", "const place = begin();", "src/store/commit-queue.ts", "place"],
+  ["a savepoint", "const place = begin();", "src/store/commit/commit-queue.ts", "place"],
   ["a part of a pipeline", "f(stagePlace);", "src/query/a.ts", "stagePlace"],
   ["a command's", "const placeOf = 1;", "cli/a.ts", "placeOf"],
   ["a record's in the log of rights", "acl.isPlaced(id);", "src/sync/session/a.ts", "isPlaced"],

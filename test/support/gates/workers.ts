@@ -22,7 +22,7 @@ const ENDED_WITH: Readonly<Record<string, string>> = {
   "src/push-node/push-node.ts": "the program",
   "src/search/index/index-child.ts": "the process that it runs in",
   "src/serve.ts": "the program",
-  "src/store/waiting-writes.ts": "the last write that waits",
+  "src/store/commit/waiting-writes.ts": "the last write that waits",
   "src/sync/lan/discovery.ts": "the LAN's links",
   "src/sync/lan/link-manager.ts": "the transports",
   "src/sync/lan/message-channel.ts": "its socket",

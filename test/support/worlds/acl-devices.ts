@@ -18,7 +18,7 @@ import {
   type SpaceGenesis,
   writeGenesis,
 } from "../../../src/space/space.ts";
-import type { StoredChange } from "../../../src/store/change-table.ts";
+import type { StoredChange } from "../../../src/store/tables/change-table.ts";
 import { scratchDir } from "../scratch.ts";
 import { createAccount } from "./acl-world.ts";
 import { ITEMS, registryOf, rowTexts, writeItem } from "./test-space.ts";

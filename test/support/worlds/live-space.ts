@@ -16,7 +16,7 @@ import { rowsOf } from "../../../src/query/rows/row-source.ts";
 import { type QueryResult, runQuery } from "../../../src/query/run/run-query.ts";
 import { parseSort } from "../../../src/query/value/sort.ts";
 import { createdSpaceGenesis, type Space, type SpaceGenesis } from "../../../src/space/space.ts";
-import { openReader } from "../../../src/store/database.ts";
+import { openReader } from "../../../src/store/database/database.ts";
 import { loopTurns } from "../loop-turns.ts";
 import { type ScratchDir, scratchDir } from "../scratch.ts";
 import { createAccount } from "./acl-world.ts";

@@ -1,5 +1,5 @@
-import { createCommitQueue } from "../../../src/store/commit-queue.ts";
-import { OwnDatabase } from "../../../src/store/own-database.ts";
+import { createCommitQueue } from "../../../src/store/commit/commit-queue.ts";
+import { OwnDatabase } from "../../../src/store/database/own-database.ts";
 
 /** A hook that does nothing of its own. */
 export const atOnce = (makeDurable: () => void): void => makeDurable();

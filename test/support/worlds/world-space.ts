@@ -1,7 +1,7 @@
 /** What the replicas of a world and those who forge for it have in common. */
 import { bytesToHex } from "../../../src/base/bytes.ts";
 import type { Space } from "../../../src/space/space.ts";
-import type { StoredChange } from "../../../src/store/change-table.ts";
+import type { StoredChange } from "../../../src/store/tables/change-table.ts";
 import type { Packet } from "./replica-port.ts";
 import { ITEMS_TYPE } from "./test-space.ts";
 
