@@ -10,6 +10,9 @@ export const ACCOUNT_WORDS = {
     "--new-device gives the account that is here fresh device keys: it goes with neither a phrase nor --new",
 
   // A wallet file
+  "account.in_use": ({ accountId, pid }: { accountId: string; pid?: number }) =>
+    `Another process${pid === undefined ? "" : ` (process ${pid})`} serves account ${accountId}; stop it, or use another account`,
+  "wallet.unreadable": "The wallet in this account's directory cannot be read; move it away, then restore the account",
   "wallet.payload_object": "its payload is not an object",
   "wallet.index": "index is not an integer",
   "wallet.other_account": "accountId is not that of its account key",

@@ -1,7 +1,8 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { AccountId } from "../../base/ids.ts";
-import { type SvcError, svcError } from "../../protocol/errors.ts";
+import { refusedAs, type SvcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import { holdFile } from "../../store/database/file-mutex.ts";
 import { isProcessAlive, processStart } from "../process-start.ts";
 
@@ -43,9 +44,8 @@ export function lockAccount(accountDir: string, accountId: AccountId): AccountLo
 }
 
 function inUse(accountId: AccountId, owner: LockOwner | undefined): SvcError {
-  const by = owner ? ` (process ${owner.pid})` : "";
-  const message = `Another process${by} serves account ${accountId}; stop it, or use another account`;
-  return svcError("auth.account_in_use", { accountId }, message);
+  const facts = owner ? { accountId, pid: owner.pid } : { accountId };
+  return refusedAs("auth.account_in_use", { accountId }, refusal("account.in_use", facts));
 }
 
 /** A file that names this very process was left by an earlier one with the same id, because this process holds the lock. */

@@ -6,6 +6,7 @@ import { parseAccountId } from "../../crypto/account-id.ts";
 import { readWalletHeader, type WalletHeader } from "../../crypto/wallet-envelope.ts";
 import { readWalletFile } from "../../crypto/wallet-file.ts";
 import { SvcError, svcError } from "../../protocol/errors.ts";
+import { refusal } from "../../protocol/refusals.ts";
 import type { Config } from "../config/config.ts";
 import { StartRefusal } from "../start-refusal.ts";
 
@@ -60,8 +61,7 @@ export async function listLocalWallets(dataDir: string, log: Log): Promise<Local
 export async function findLocalWallet(dataDir: string, id: AccountId): Promise<AccountPaths | undefined> {
   const own = pathsOf(dataDir, id);
   const header = await readHeader(own.walletPath).catch((cause: unknown) => {
-    const message = "The wallet in this account's directory cannot be read; move it away, then restore the account";
-    throw new SvcError("auth.mnemonic_mismatch", { message, cause });
+    throw new SvcError("auth.mnemonic_mismatch", { refusal: refusal("wallet.unreadable"), cause });
   });
   if (header) {
     if (header.accountId !== id) throw svcError("auth.mnemonic_mismatch");
