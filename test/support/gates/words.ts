@@ -25,7 +25,8 @@ const INSTEAD: ReadonlyMap<string, string> = new Map([
  */
 const PLACE = /^(?:(places?)|(?:dis|mis|un)?placed?)$/;
 const PROGRAM = /^(?:src|cli|ui)\/.*\.ts$/;
-const KNOWS_PLACES = /^src\/(?:account|engine|space|sync)\/|^src\/store\/(?:tables\/place-table|space-schema|space-store)\.ts$/;
+const KNOWS_PLACES =
+  /^src\/(?:account|engine|space|sync)\/|^src\/store\/(?:tables\/place-table|space-schema|space-store)\.ts$/;
 /** Comments and texts, which are passed over, or a name. */
 const TOKEN =
   /\/\*[\s\S]*?\*\/|\/\/[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|([A-Za-z_$][\w$]*)/g;
