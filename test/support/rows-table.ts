@@ -38,7 +38,7 @@ export function indexPaths(db: Database, paths: readonly string[]): void {
     const indexed = indexedPathOf(path);
     if (!indexed) throw new Error(`${path} cannot be indexed`);
     const no = indexes.add(COLLECTION_ID, indexed);
-    for (const row of numbers) indexes.fill(no, row.no);
+    for (const row of numbers) indexes.fill(no, [row.no]);
     indexes.finish({ no, collectionId: COLLECTION_ID, path });
   }
 }

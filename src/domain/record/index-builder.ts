@@ -16,8 +16,8 @@ import type { SpaceStore } from "../../store/space-store.ts";
 import type { LongWork, StartLongWork } from "../process/port.ts";
 
 const SLICE_MS = 2.5;
-/** After this many rows the clock is read. */
-const ROWS_A_LOOK = 32;
+/** So many rows are filled by one statement; after it the clock is read. */
+const ROWS_AT_ONCE = 32;
 const DROPPED_A_SLICE = 500;
 
 export interface IndexBuilderDeps {
@@ -144,8 +144,9 @@ export function createIndexBuilder(deps: IndexBuilderDeps): IndexBuilder {
   const fillSlice = (index: QueryIndex, numbers: Float64Array, from: number, untilMs: number): number => {
     let at = from;
     while (at < numbers.length) {
-      const look = Math.min(numbers.length, at + ROWS_A_LOOK);
-      for (; at < look; at++) queryIndexes.fill(index.no, numbers[at] as number);
+      const some = [...numbers.subarray(at, at + ROWS_AT_ONCE)];
+      queryIndexes.fill(index.no, some);
+      at += some.length;
       if (performance.now() > untilMs) break;
     }
     return at;

@@ -78,7 +78,7 @@ test("[INDEX-1] an index is used from when it is filled until it is retired", ()
   const path = indexedPathOf("a")!;
   const index = { no: table.add(COLLECTION_ID, path), collectionId: COLLECTION_ID, path: "a" };
   expect([inUse(), table.filling()]).toEqual([[[], []], [index]]);
-  table.fill(index.no, 1);
+  table.fill(index.no, [1]);
   table.finish(index);
   expect(inUse()).toEqual([["a"], ["a"]]);
   table.retire(index);
@@ -196,7 +196,7 @@ for (const seed of [1, 7, Number(process.env["FUZZ_SEED"] ?? Date.now() % 1_000_
     const unfilled = numbers.map(() => Array.from({ length: 60 }, (_, i) => 100 + i));
     for (let i = 0; i < 60; i++) {
       for (let k = random.below(4); k > 0; k--) write();
-      for (const [k, no] of numbers.entries()) table.fill(no, unfilled[k]!.splice(random.below(60 - i), 1)[0]!);
+      for (const [k, no] of numbers.entries()) table.fill(no, unfilled[k]!.splice(random.below(60 - i), 1));
     }
     for (let i = 0; i < 100; i++) {
       write();

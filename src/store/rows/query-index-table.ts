@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { ENTRIES_OF_ROW_ELEMENTS, ENTRY_OF_ROW } from "./query-key-schema.ts";
+import { ENTRIES_OF_ELEMENTS, ENTRIES_OF_ROWS } from "./query-key-schema.ts";
 
 const FILLING = 0;
 const IN_USE = 1;
@@ -39,16 +39,16 @@ export function createQueryIndexTable(db: Database) {
   );
   const stateOf = db.query<{ state: number }, [number]>("SELECT state FROM query_indexes WHERE no = ?");
   const setState = db.query<null, [number, number]>("UPDATE query_indexes SET state = ? WHERE no = ?");
-  const addEntry = db.query<null, [number, number]>(
-    `INSERT OR IGNORE INTO query_keys(idx, key, rid, row, part) ${ENTRY_OF_ROW}`,
+  const addEntries = db.query<null, [number, string]>(
+    `INSERT OR IGNORE INTO query_keys(idx, key, rid, row, part) ${ENTRIES_OF_ROWS}`,
   );
-  const lacksEntry = db.query<{ one: number }, [number, number]>(
-    `WITH due(idx, key, rid, row, part) AS (${ENTRY_OF_ROW} UNION ALL ${ENTRIES_OF_ROW_ELEMENTS})
+  const lacksEntry = db.query<{ one: number }, [number, string]>(
+    `WITH due(idx, key, rid, row, part) AS (${ENTRIES_OF_ROWS} UNION ALL ${ENTRIES_OF_ELEMENTS})
      SELECT 1 AS one FROM due LEFT JOIN query_keys k ON k.idx = due.idx AND k.key = due.key AND k.rid = due.rid
      WHERE k.row IS NOT due.row LIMIT 1`,
   );
-  const addElements = db.query<null, [number, number]>(
-    `INSERT OR IGNORE INTO query_keys(idx, key, rid, row, part) ${ENTRIES_OF_ROW_ELEMENTS}`,
+  const addElements = db.query<null, [number, string]>(
+    `INSERT OR IGNORE INTO query_keys(idx, key, rid, row, part) ${ENTRIES_OF_ELEMENTS}`,
   );
   const kept = db.query<{ no: number; state: number }, [number]>(
     `SELECT no, state FROM query_indexes WHERE collectionId = ? AND state < ${DROPPING}`,
@@ -64,6 +64,12 @@ export function createQueryIndexTable(db: Database) {
 
   /** The indexes in use, by collection. It is never filled inside a transaction; every method that changes them drops it. */
   const inUse = new Map<number, ReadonlyMap<string, number>>();
+
+  const fill = (no: number, rows: readonly number[]): void => {
+    const numbers = JSON.stringify(rows);
+    addEntries.run(no, numbers);
+    addElements.run(no, numbers);
+  };
 
   return {
     /** The indexes of a collection that hold every live row, by path. */
@@ -88,11 +94,8 @@ export function createQueryIndexTable(db: Database) {
           .lastInsertRowid,
       ),
     isFilling: (no: number): boolean => stateOf.get(no)?.state === FILLING,
-    /** Adds the current keys of a row that are missing; none if the row is gone. */
-    fill(no: number, row: number): void {
-      addEntry.run(no, row);
-      addElements.run(no, row);
-    },
+    /** Adds the current keys of rows that are missing; none of a row that is gone. */
+    fill,
     /**
      * Runs a change of a row without keeping its keys in step, and computes them anew afterwards. This is for a row whose former
      * content is not known.
@@ -104,16 +107,15 @@ export function createQueryIndexTable(db: Database) {
       for (const { no, state } of indexes) {
         setState.run(state, no);
         dropEntries.run(no, row);
-        addEntry.run(no, row);
-        addElements.run(no, row);
+        fill(no, [row]);
       }
     },
     /** Computes the keys of a row anew where one is missing. Returns whether one was. */
     mend(collectionId: number, row: number): boolean {
-      const lacking = [...this.inUse(collectionId).values()].filter((no) => lacksEntry.get(no, row) !== null);
+      const lacking = [...this.inUse(collectionId).values()].filter((no) => lacksEntry.get(no, `[${row}]`) !== null);
       for (const no of lacking) {
         dropEntries.run(no, row);
-        this.fill(no, row);
+        fill(no, [row]);
       }
       return lacking.length > 0;
     },

@@ -60,14 +60,14 @@ function moves(before: string, after: string | undefined): string {
 }
 
 /** Parameters have a plus in front: a bare one in a join makes SQLite plan the statement anew each time it is run. */
-const ONE_ROW =
-  "FROM query_indexes i CROSS JOIN rows r ON r.no = +?2 AND r.collectionId = i.collectionId AND r.state = 1";
+const SOME_ROWS = `FROM query_indexes i CROSS JOIN json_each(+?2) some
+  CROSS JOIN rows r ON r.no = some.value AND r.collectionId = i.collectionId AND r.state = 1`;
 
-/** Selects the entry of a row, given as ?2, for an index, given as ?1. */
-export const ENTRY_OF_ROW = `SELECT i.no, ${keyOf("r.doc")}, r.id, r.no, 0 ${ONE_ROW} WHERE i.no = +?1`;
+/** Selects the entry of each row of a JSON array of their numbers, given as ?2, for an index, given as ?1. */
+export const ENTRIES_OF_ROWS = `SELECT i.no, ${keyOf("r.doc")}, r.id, r.no, 0 ${SOME_ROWS} WHERE i.no = +?1`;
 
-/** Selects the entries of the row's array elements. */
-export const ENTRIES_OF_ROW_ELEMENTS = `SELECT i.no, ${ELEMENT_KEY}, r.id, r.no, 1 ${ONE_ROW} CROSS JOIN json_each(r.doc, i.at) e
+/** Selects the entries of the rows' array elements. */
+export const ENTRIES_OF_ELEMENTS = `SELECT i.no, ${ELEMENT_KEY}, r.id, r.no, 1 ${SOME_ROWS} CROSS JOIN json_each(r.doc, i.at) e
   WHERE i.no = +?1 AND json_type(r.doc, i.at) = 'array' AND ${keyOf("r.doc")} = x'fe'`;
 
 export const QUERY_KEY_SCHEMA = `
