@@ -10,8 +10,10 @@ import { planText } from "../../query/plan/plan-text.ts";
 import type { Packed, QueryJob } from "../../query/readers/reader-job.ts";
 import type { ReaderPool } from "../../query/readers/reader-pool.ts";
 import { rowsOf } from "../../query/rows/row-source.ts";
+import { namesIds } from "../../query/rows/sql-superset.ts";
 import { isQuickRead } from "../../query/run/quick-read.ts";
 import { planRequest, type QueryRequest, type QueryResult, runQuery, windowOf } from "../../query/run/run-query.ts";
+import { inSnapshot } from "../../query/run/snapshot.ts";
 import { parseSort } from "../../query/value/sort.ts";
 import { OBJECTS_COLLECTION } from "../../store/rows/row-table.ts";
 import type { SpaceStore } from "../../store/space-store.ts";
@@ -47,6 +49,11 @@ function parseQuery(body: QueryBody, schema: Pick<SchemaPort, "declaredKind">, d
     offset: body.offset,
     includeTotal: body.includeTotal === true,
   };
+}
+
+/** Whether planning runs statements of its own: not for what is found by ids, nor where everything matches. */
+function isPlannedByCounting({ filter }: QueryRequest): boolean {
+  return !isMatchAll(filter) && !namesIds(filter);
 }
 
 export type RecordQueries = ReturnType<typeof createRecordQueries>;
@@ -87,10 +94,15 @@ export function createRecordQueries(deps: {
   ): Promise<QueryResult | R> => {
     const source = rowsOf(collectionId, queryIndexes.inUse(collectionId));
     const live = rows.liveCount(collectionId);
-    const plan = planRequest(db, { ...source, live }, request);
-    const quick = isQuickRead(plan, request, live)
-      ? onTheSpot((shouldStop) => runQuery(db, source, { ...request, shouldStop, everyRow: true }, plan))
-      : undefined;
+    const tryQuickly = () => {
+      const plan = planRequest(db, { ...source, live }, request);
+      const quick = isQuickRead(plan, request, live)
+        ? onTheSpot((shouldStop) => runQuery(db, source, { ...request, shouldStop, everyRow: true }, plan))
+        : undefined;
+      return { plan, quick };
+    };
+    // Where entries of indexes are counted to plan the read, one transaction for all of it costs less than one a statement.
+    const { plan, quick } = isPlannedByCounting(request) ? inSnapshot(db, tryQuickly) : tryQuickly();
     const { filter, sort, limit, offset } = body;
     const { includeTotal = false, mostChars } = request;
     const job = { kind: "query", source, filter, sort, limit, offset, includeTotal, mostChars } as const;

@@ -84,10 +84,20 @@ function jsonPathText(segments: readonly string[]): string {
   return `$${segments.map((segment) => `."${segment}"`).join("")}`;
 }
 
+/** Keys of so many paths are kept: writing one takes as long as reading a row does. */
+const KEPT_PATHS = 200;
+const keyByPath = new Map<string, KeyColumn>();
+
 /** Returns the key computed from `doc`; undefined where the path is not safe to write into SQL. */
 export function computedKey(path: string): KeyColumn | undefined {
+  const known = keyByPath.get(path);
+  if (known) return known;
   const text = indexKeySql(path);
-  return text === undefined ? undefined : { text, isNull: `${text} is null` };
+  if (text === undefined) return undefined;
+  const key: KeyColumn = { text, isNull: `${text} is null` };
+  if (keyByPath.size >= KEPT_PATHS) keyByPath.delete(keyByPath.keys().next().value as string);
+  keyByPath.set(path, key);
+  return key;
 }
 
 /** Returns what the store needs in order to keep the keys of a path; undefined where `isIndexablePath` returns false. */
