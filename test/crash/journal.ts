@@ -152,6 +152,8 @@ async function checkObjects(client: Client, spaceId: string, journal: Journal, f
 }
 
 async function checkSpaces(client: Client, journal: Journal, faults: string[], atMost: number): Promise<void> {
+  // A space whose making was interrupted is finished behind the listener: until then nobody knows what becomes of it.
+  const { bootstrapping } = await client.get<{ bootstrapping: boolean }>("/v1/health");
   const list = await client.get<SpaceInfo[]>("/v1/spaces?status=all");
   const byName = new Map(list.map((space) => [space.name ?? "", space]));
   const { wholeSpaces } = journal;
@@ -163,7 +165,10 @@ async function checkSpaces(client: Client, journal: Journal, faults: string[], a
     wholeSpaces.delete(space.id);
     wholeSpaces.add(space.id);
   }
-  for (const [name, entry] of journal.spacesByName) decideFate(name, entry, byName.get(name)?.id, faults);
+  for (const [name, entry] of journal.spacesByName) {
+    const found = byName.get(name)?.id;
+    if (found !== undefined || entry.fate !== "sent" || !bootstrapping) decideFate(name, entry, found, faults);
+  }
 }
 
 /** What is wrong with a space that is listed; a half-created one may be absent but never listed and broken. */
