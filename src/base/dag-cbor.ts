@@ -28,7 +28,7 @@ const MAX_DEPTH = 16;
 const LINK_PREFIX = Uint8Array.of(0x00, 0x01, 0x71, 0x12, 0x20);
 /** Texts up to this many characters are read one character at a time. */
 const SHORT_TEXT = 32;
-/** A writer that is used again keeps this much room. */
+/** An encoder that is used again keeps this much room. */
 const ROOM_KEPT = 64 << 10;
 const text = new TextEncoder();
 const strictText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -36,7 +36,7 @@ const strictText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const plainOf = (bytes: Buffer<ArrayBuffer>): Uint8Array =>
   new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
 
-class Writer {
+class Encoder {
   private bytes = Buffer.allocUnsafe(1024);
   /** The same memory: of a Buffer, a copy is a Buffer as well, which takes four times as long. */
   private plain = plainOf(this.bytes);
@@ -156,7 +156,7 @@ class Writer {
     return this.bytes.subarray(0, this.length);
   }
 
-  /** What was written, in memory of its own: the writer may be used again. */
+  /** What was written, in memory of its own: the encoder may be used again. */
   copy(): Uint8Array {
     return this.plain.slice(0, this.length);
   }
@@ -168,9 +168,9 @@ class Writer {
 }
 
 /** Where a value is written that is only compared. */
-const compared = new Writer();
-/** Where is written what is short and encoded for every change: to make a writer takes longer than to write that. */
-const brief = new Writer();
+const compared = new Encoder();
+/** Where is written what is short and encoded for every change: to make an encoder takes longer than to write that. */
+const brief = new Encoder();
 
 /** DAG-CBOR map order: shorter keys first, then bytewise (keys here are ASCII). */
 function compareKeys(a: string, b: string): number {
@@ -179,9 +179,9 @@ function compareKeys(a: string, b: string): number {
 
 /** Encodes a value in its one canonical form. Throws RangeError on what the format does not hold (floats). */
 export function encodeCbor(value: CborValue): Uint8Array {
-  const writer = new Writer();
-  writer.value(value);
-  return writer.take();
+  const encoder = new Encoder();
+  encoder.value(value);
+  return encoder.take();
 }
 
 /** A list whose items are made while they are encoded. */
@@ -199,24 +199,24 @@ const STEP_ITEMS = 32;
 
 /** Encodes a map of long lists, a few items per step. The result is the same as that of `encodeCbor`. */
 export function* encodingLists(map: Readonly<Record<string, CborValue | LazyList>>): Generator<void, Uint8Array> {
-  const writer = new Writer();
+  const encoder = new Encoder();
   const keys = Object.keys(map).sort(compareKeys);
-  writer.head(5, keys.length);
+  encoder.head(5, keys.length);
   for (const key of keys) {
-    writer.value(key);
+    encoder.value(key);
     const field = map[key]!;
     if (!(field instanceof LazyList)) {
-      writer.value(field);
+      encoder.value(field);
       continue;
     }
-    writer.head(4, field.length);
+    encoder.head(4, field.length);
     let count = 0;
     for (const item of field.items) {
       if (count++ % STEP_ITEMS === 0) yield;
-      writer.value(item);
+      encoder.value(item);
     }
   }
-  return writer.take();
+  return encoder.take();
 }
 
 const encodedKeys = new Map<string, Uint8Array>();

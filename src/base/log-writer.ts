@@ -19,10 +19,10 @@ export interface LogOptions {
 
 /** Creates the log of a process. A line below `level` costs only a comparison. */
 export function createLog(options: LogOptions): Log {
-  return new Writer(options, LOG_LEVELS.indexOf(options.level), {});
+  return new LineLog(options, LOG_LEVELS.indexOf(options.level), {});
 }
 
-class Writer implements Log {
+class LineLog implements Log {
   private readonly options: LogOptions;
   private readonly threshold: number;
   private readonly fields: LogFields;
@@ -54,7 +54,7 @@ class Writer implements Log {
   }
 
   child(fields: LogFields): Log {
-    return new Writer(this.options, this.threshold, { ...this.fields, ...fields });
+    return new LineLog(this.options, this.threshold, { ...this.fields, ...fields });
   }
 
   private write(level: LogLevel, message: string, fields: LogFields | undefined): void {

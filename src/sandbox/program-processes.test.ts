@@ -3,7 +3,7 @@ import { createTestPrograms, type TestRun } from "../../test/support/server/prog
 import type { CallOutcome } from "./program-processes.ts";
 import type { ProgramCall, ProgramStart } from "./program-protocol.ts";
 import { replayProgram } from "./program-replay.ts";
-import { createTraceWriter, parseTrace, type Trace } from "./program-trace.ts";
+import { createTraceRecorder, parseTrace, type Trace } from "./program-trace.ts";
 
 const programs = createTestPrograms();
 afterAll(() => programs.processes.close());
@@ -154,7 +154,7 @@ describe("[AGENT-10] a replay", () => {
       nowMs: 5000,
       seed: 42,
     };
-    const writer = createTraceWriter(start, "p@v1");
+    const writer = createTraceRecorder(start, "p@v1");
     let calls = 0;
     const answered = new Map([1, 2, 3].map((i) => [i, Promise.withResolvers<void>()]));
     const call = async ({ name, input }: ProgramCall): Promise<CallOutcome> => {

@@ -56,13 +56,13 @@ export interface Trace {
 /** Most bytes of a trace; further calls are not kept. */
 const TRACE_BYTES = 8 << 20;
 
-export interface TraceWriter {
+export interface TraceRecorder {
   settled(call: ProgramCall, outcome: CallOutcome, nowMs: number, ms: number, usage?: Json): void;
   /** The whole trace as JSON lines; `value` is JSON. */
   finish(engine: string, end: Omit<TraceEnd["end"], "truncated" | "value">, value?: string): string;
 }
 
-export function createTraceWriter(start: ProgramStart, program: string, limitBytes = TRACE_BYTES): TraceWriter {
+export function createTraceRecorder(start: ProgramStart, program: string, limitBytes = TRACE_BYTES): TraceRecorder {
   const lines: string[] = [];
   let size = 0;
   let truncated = false;

@@ -55,7 +55,7 @@ export function createReader(source: Uint8Array, from: number): Reader {
   };
 }
 
-export interface Writer {
+export interface ByteSink {
   readonly length: number;
   byte(value: number): void;
   bytes(values: ArrayLike<number>): void;
@@ -65,7 +65,7 @@ export interface Writer {
   done(): Uint8Array;
 }
 
-export function createWriter(capacity: number): Writer {
+export function createByteSink(capacity: number): ByteSink {
   let buffer = new Uint8Array(Math.max(16, capacity));
   let length = 0;
   const room = (more: number): void => {

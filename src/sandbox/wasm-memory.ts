@@ -1,5 +1,5 @@
 import { PAGE_BYTES } from "./program-limits.ts";
-import { createReader, createWriter, readSections, SECTION, type Section, type Writer } from "./wasm-bytes.ts";
+import { type ByteSink, createByteSink, createReader, readSections, SECTION, type Section } from "./wasm-bytes.ts";
 
 /** Memory is written in blocks of this many bytes; blocks of zeros are omitted. */
 const BLOCK_BYTES = 256;
@@ -44,16 +44,16 @@ export function withImage(
 const MAX_PAGES = 65_536;
 
 /** Copies a module; `replace` returns whether it has written a section itself. */
-function rewrite(source: Uint8Array, replace: (section: Section, out: Writer) => boolean): Uint8Array {
-  const out = createWriter(source.length * 2);
+function rewrite(source: Uint8Array, replace: (section: Section, out: ByteSink) => boolean): Uint8Array {
+  const out = createByteSink(source.length * 2);
   out.copy(source, 0, 8);
   for (const section of readSections(source))
     if (!replace(section, out)) out.copy(source, section.headerStart, section.end);
   return out.done();
 }
 
-function writeSection(out: Writer, id: number, write: (content: Writer) => void): void {
-  const content = createWriter(1024);
+function writeSection(out: ByteSink, id: number, write: (content: ByteSink) => void): void {
+  const content = createByteSink(1024);
   write(content);
   out.byte(id);
   out.u32(content.length);
@@ -67,7 +67,7 @@ function readMinPages(source: Uint8Array, section: Section): number {
   return reader.u32();
 }
 
-function writeMemory(out: Writer, minPages: number, maxPages: number): void {
+function writeMemory(out: ByteSink, minPages: number, maxPages: number): void {
   writeSection(out, SECTION.memory, (content) => {
     content.u32(1);
     content.byte(1);
@@ -77,7 +77,7 @@ function writeMemory(out: Writer, minPages: number, maxPages: number): void {
 }
 
 /** Writes active segments (5.5.14) that turn zeroed memory into the given one. */
-function writeSegments(out: Writer, memory: Uint8Array): void {
+function writeSegments(out: ByteSink, memory: Uint8Array): void {
   const runs: { start: number; end: number }[] = [];
   for (let start = 0; start < memory.length; start += BLOCK_BYTES) {
     const end = Math.min(start + BLOCK_BYTES, memory.length);

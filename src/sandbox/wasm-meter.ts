@@ -6,15 +6,15 @@
  */
 
 import {
+  type ByteSink,
   countOf,
+  createByteSink,
   createReader,
-  createWriter,
   need,
   type Reader,
   readSections,
   SECTION,
   type Section,
-  type Writer,
 } from "./wasm-bytes.ts";
 
 /** The exported global that holds the rest of the slice. */
@@ -52,10 +52,10 @@ export function meterWasm(source: Uint8Array): Uint8Array {
     fillFunction: functionCount + 1,
   };
   const bulkType = countOf(source, need(sections, SECTION.type));
-  const out = createWriter(source.length * 2);
+  const out = createByteSink(source.length * 2);
   out.copy(source, 0, 8);
   for (const section of sections) {
-    const content = createWriter(section.end - section.start + 64);
+    const content = createByteSink(section.end - section.start + 64);
     rewriteSection(source, section, content, indexes, bulkType);
     out.byte(section.id);
     out.u32(content.length);
@@ -64,7 +64,7 @@ export function meterWasm(source: Uint8Array): Uint8Array {
   return out.done();
 }
 
-function rewriteSection(source: Uint8Array, section: Section, out: Writer, indexes: Indexes, bulkType: number): void {
+function rewriteSection(source: Uint8Array, section: Section, out: ByteSink, indexes: Indexes, bulkType: number): void {
   const reader = createReader(source, section.start);
   const withCount = (added: number): void => {
     out.u32(reader.u32() + added);
@@ -103,14 +103,14 @@ function rewriteSection(source: Uint8Array, section: Section, out: Writer, index
   }
 }
 
-function rewriteCode(source: Uint8Array, section: Section, out: Writer, indexes: Indexes): void {
+function rewriteCode(source: Uint8Array, section: Section, out: ByteSink, indexes: Indexes): void {
   const reader = createReader(source, section.start);
   const count = reader.u32();
   out.u32(count + 2);
   for (let index = 0; index < count; index++) {
     const size = reader.u32();
     const end = reader.at() + size;
-    const body = createWriter(size * 2 + 32);
+    const body = createByteSink(size * 2 + 32);
     rewriteBody(source, reader, end, body, indexes);
     out.u32(body.length);
     out.bytes(body.done());
@@ -120,7 +120,7 @@ function rewriteCode(source: Uint8Array, section: Section, out: Writer, indexes:
     [0xfc, 0x0b, 0],
   ]) {
     // biome-ignore format: two instructions
-    const body = createWriter(64);
+    const body = createByteSink(64);
     body.u32(0); // no locals
     chargeForBytes(body, indexes);
     for (const parameter of [0, 1, 2]) body.bytes([0x20, parameter]);
@@ -135,7 +135,7 @@ function rewriteCode(source: Uint8Array, section: Section, out: Writer, indexes:
  * Copies a function body, charges at its entry and at the head of each loop, and redirects bulk work to the counted
  * functions.
  */
-function rewriteBody(source: Uint8Array, reader: Reader, end: number, out: Writer, indexes: Indexes): void {
+function rewriteBody(source: Uint8Array, reader: Reader, end: number, out: ByteSink, indexes: Indexes): void {
   const start = reader.at();
   for (let groups = reader.u32(); groups > 0; groups--) {
     reader.u32();
@@ -212,21 +212,21 @@ function skipPrefixed(reader: Reader): number {
   return second;
 }
 
-function chargeOne(out: Writer, indexes: Indexes): void {
+function chargeOne(out: ByteSink, indexes: Indexes): void {
   out.byte(0x23);
   out.u32(indexes.fuelGlobal);
   out.bytes([0x42, 1, 0x7d]); // i64.const 1, i64.sub
   refillBelowZero(out, indexes);
 }
 
-function chargeForBytes(out: Writer, indexes: Indexes): void {
+function chargeForBytes(out: ByteSink, indexes: Indexes): void {
   out.byte(0x23);
   out.u32(indexes.fuelGlobal);
   out.bytes([0x20, 2, 0xad, 0x42, BULK_SHIFT, 0x88, 0x7d]); // local 2 as i64, i64.shr_u, i64.sub
   refillBelowZero(out, indexes);
 }
 
-function refillBelowZero(out: Writer, indexes: Indexes): void {
+function refillBelowZero(out: ByteSink, indexes: Indexes): void {
   out.byte(0x24);
   out.u32(indexes.fuelGlobal);
   out.byte(0x23);

@@ -94,7 +94,7 @@ export function DocumentView({ spaceId, objectId, row }: DocumentViewProps) {
         <p class="faint">Loading…</p>
       ) : (
         <div class={`panes panes-${mode.value}`}>
-          {mode.value !== "read" && <Writer draft={draft} text={text} onSave={() => saving.run(draft.save)} />}
+          {mode.value !== "read" && <TextPane draft={draft} text={text} onSave={() => saving.run(draft.save)} />}
           {mode.value !== "write" && <Preview text={text} spaceId={spaceId} />}
         </div>
       )}
@@ -140,7 +140,7 @@ function KeptNote({ draft }: { draft: DocumentDraft }) {
   );
 }
 
-function Writer(props: { draft: DocumentDraft; text: string; onSave: () => void }) {
+function TextPane(props: { draft: DocumentDraft; text: string; onSave: () => void }) {
   const { draft, text, onSave } = props;
   const field = useRef<HTMLTextAreaElement>(null);
   const shown = useRef(text);
@@ -156,7 +156,7 @@ function Writer(props: { draft: DocumentDraft; text: string; onSave: () => void 
   return (
     <textarea
       ref={field}
-      class="writer"
+      class="text-pane"
       aria-label="Markdown"
       spellcheck
       placeholder={"# A title\n\nWrite in markdown; Ctrl+S saves."}

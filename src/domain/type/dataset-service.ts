@@ -17,13 +17,13 @@ import {
 } from "./dataset-draft.ts";
 import { definitionLeafFault } from "./dataset-record.ts";
 import type { Definition } from "./definition.ts";
-import { DATASET_DEF_RULES, DATASET_FIELD_RULES } from "./definition-rules.ts";
 import {
-  createDefinitionWriter,
-  type DefinitionWriterDeps,
+  createDefinitionChanges,
+  type DefinitionChangesDeps,
   type LeafPatch,
   readLeafPatch,
-} from "./definition-writer.ts";
+} from "./definition-changes.ts";
+import { DATASET_DEF_RULES, DATASET_FIELD_RULES } from "./definition-rules.ts";
 import { definitionSchema } from "./json-schema.ts";
 import type { TypeEntry } from "./schema-view.ts";
 
@@ -34,10 +34,10 @@ const CONTAINERS = new Set(["search"]);
 /** The datasets that types declare. */
 export type DatasetService = ReturnType<typeof createDatasetService>;
 
-export function createDatasetService(deps: DefinitionWriterDeps) {
+export function createDatasetService(deps: DefinitionChangesDeps) {
   const { schema } = deps;
   const { view } = schema;
-  const writer = createDefinitionWriter(deps);
+  const definitions = createDefinitionChanges(deps);
 
   const definitionOf = (type: TypeEntry, defId: string): Definition => {
     const definition = type.definitions.find((each) => each.id === defId);
@@ -80,44 +80,45 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
         if (schema.isBuiltInDataset(name) || view.definitionByName(name))
           throw refusedAs("dataset.name_conflict", { name }, refusal("dataset.name_taken", { name }));
         const { definition, fields } = readDatasetDraft(draft);
-        const defId = writer.create(tx, type.id, DATASET_DEF_RULES, definition, derived);
-        for (const field of fields) writer.create(tx, type.id, DATASET_FIELD_RULES, { def: defId, ...field }, derived);
+        const defId = definitions.create(tx, type.id, DATASET_DEF_RULES, definition, derived);
+        for (const field of fields)
+          definitions.create(tx, type.id, DATASET_FIELD_RULES, { def: defId, ...field }, derived);
         return defId;
       };
-      return writer.changeUnless(adopt, typeName, declare);
+      return definitions.changeUnless(adopt, typeName, declare);
     },
 
     /** Changes display leaves. Throws dataset.immutable, dataset.decl_invalid, sdk.not_found, request.*. */
     patch(typeName: string, defId: string, body: LeafPatchBody): Promise<void> {
-      return writer.change(typeName, (type, tx) => {
+      return definitions.change(typeName, (type, tx) => {
         const definition = definitionOf(type, defId);
         const patch = readDisplayPatch(readLeafPatch(body));
         checkSearchKeys(patched(definition.def, patch), new Set(validFields(definition.def).map((field) => field.key)));
-        writer.patch(tx, type.id, DATASET_DEF_RULES, defId, patch);
+        definitions.patch(tx, type.id, DATASET_DEF_RULES, defId, patch);
       });
     },
 
     /** Removes a definition: records stay, later writes are refused. */
     remove(typeName: string, defId: string): Promise<void> {
-      return writer.change(typeName, (type, tx) => {
-        writer.remove(tx, type.id, DATASET_DEF_RULES, definitionOf(type, defId).id);
+      return definitions.change(typeName, (type, tx) => {
+        definitions.remove(tx, type.id, DATASET_DEF_RULES, definitionOf(type, defId).id);
       });
     },
 
     /** Throws dataset.decl_invalid for a field that does not go with the others, or is required. */
     addField(typeName: string, defId: string, draft: FieldDraft): Promise<string> {
-      return writer.change(typeName, (type, tx) => {
+      return definitions.change(typeName, (type, tx) => {
         const { def } = definitionOf(type, defId);
         if (draft.required) throw declarationFault("required", refusal("draft.required_initial"));
         const field = readFieldDraft(draft, "");
         checkConsistent(asRecord(def), [...validFields(def), field as unknown as DatasetDef["fields"][number]]);
-        return writer.create(tx, type.id, DATASET_FIELD_RULES, { def: defId, ...field });
+        return definitions.create(tx, type.id, DATASET_FIELD_RULES, { def: defId, ...field });
       });
     },
 
     /** Throws dataset.decl_invalid when the rest of the definition needs the field. */
     removeField(typeName: string, defId: string, fieldId: string): Promise<void> {
-      return writer.change(typeName, (type, tx) => {
+      return definitions.change(typeName, (type, tx) => {
         const { def } = definitionOf(type, defId);
         const field = def.fields.find((each) => each.id === fieldId);
         if (!field)
@@ -127,7 +128,7 @@ export function createDatasetService(deps: DefinitionWriterDeps) {
             asRecord(def),
             validFields(def).filter((each) => each.id !== fieldId),
           );
-        writer.remove(tx, type.id, DATASET_FIELD_RULES, fieldId);
+        definitions.remove(tx, type.id, DATASET_FIELD_RULES, fieldId);
       });
     },
 

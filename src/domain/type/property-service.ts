@@ -3,8 +3,8 @@ import type { Json, JsonObject } from "../../protocol/json.ts";
 import { type Refusal, refusal } from "../../protocol/refusals.ts";
 import type { LeafPatchBody, PropertyCreateBody, PropertyDef } from "../../protocol/type.ts";
 import { parseFilter } from "../../query/filter/filter-parse.ts";
+import { createDefinitionChanges, type DefinitionChangesDeps, readLeafPatch } from "./definition-changes.ts";
 import { PROPERTY_RULES } from "./definition-rules.ts";
-import { createDefinitionWriter, type DefinitionWriterDeps, readLeafPatch } from "./definition-writer.ts";
 import { bagFault, formatFault, impliedKind, isFormatType } from "./property-format.ts";
 import { type LeafFault, propertyLeafFault, XKEY } from "./property-record.ts";
 import type { TypeEntry } from "./schema-view.ts";
@@ -13,9 +13,9 @@ import { canonicalShape, type Kind, type Shape, shapeDraftFault } from "./value-
 /** The properties of types: what values objects have under them, keyed by propId. */
 export type PropertyService = ReturnType<typeof createPropertyService>;
 
-export function createPropertyService(deps: DefinitionWriterDeps) {
+export function createPropertyService(deps: DefinitionChangesDeps) {
   const { schema } = deps;
-  const writer = createDefinitionWriter(deps);
+  const definitions = createDefinitionChanges(deps);
 
   const propertyOf = (type: TypeEntry, propId: string): PropertyDef => {
     const property = type.properties.get(propId);
@@ -42,16 +42,16 @@ export function createPropertyService(deps: DefinitionWriterDeps) {
         throw refusedAs("request.missing_field", { field: "xKey" }, refusal("property.no_xkey"));
       const record = toPropertyRecord(draft);
       const adopt = (type: TypeEntry) => (derived ? propertyByXKey(type, xKey as string) : undefined);
-      return writer.changeUnless(adopt, typeName, (type, tx) => {
+      return definitions.changeUnless(adopt, typeName, (type, tx) => {
         if (xKey !== undefined) refuseTakenXKey(type, xKey);
-        const id = writer.create(tx, type.id, PROPERTY_RULES, record, derived);
+        const id = definitions.create(tx, type.id, PROPERTY_RULES, record, derived);
         return { id, ...(record as unknown as Omit<PropertyDef, "id">) };
       });
     },
 
     /** Changes display leaves. Throws property.immutable, property.format_invalid, sdk.not_found and as above. */
     patch(typeName: string, propId: string, body: LeafPatchBody): Promise<void> {
-      return writer.change(typeName, (type, tx) => {
+      return definitions.change(typeName, (type, tx) => {
         const property = propertyOf(type, propId);
         const patch = readLeafPatch(body);
         for (const path of patch.unset)
@@ -61,14 +61,14 @@ export function createPropertyService(deps: DefinitionWriterDeps) {
           if (path === "xKey") refuseTakenXKey(type, value as string, propId);
           if (path === "format.filter") refuseBadFilter(value);
         }
-        writer.patch(tx, type.id, PROPERTY_RULES, propId, patch);
+        definitions.patch(tx, type.id, PROPERTY_RULES, propId, patch);
       });
     },
 
     /** Removes a property: values stay, later ones are refused. */
     remove(typeName: string, propId: string): Promise<void> {
-      return writer.change(typeName, (type, tx) => {
-        writer.remove(tx, type.id, PROPERTY_RULES, propertyOf(type, propId).id);
+      return definitions.change(typeName, (type, tx) => {
+        definitions.remove(tx, type.id, PROPERTY_RULES, propertyOf(type, propId).id);
       });
     },
   };

@@ -1,6 +1,6 @@
 import type { ChatNews, ExecuteRun, RunOutcome, RunRequest } from "../../domain/trigger/port.ts";
 import type { Json, JsonObject } from "../../protocol/json.ts";
-import { createTraceWriter, type TraceWriter } from "../../sandbox/program-trace.ts";
+import { createTraceRecorder, type TraceRecorder } from "../../sandbox/program-trace.ts";
 import { CallFailure } from "./call-error.ts";
 import { answerChat } from "./chat-answer.ts";
 import { buildContext, type SeenMessage } from "./chat-context.ts";
@@ -163,7 +163,7 @@ interface Meter {
 /** Counts and traces the calls of an answer, as a program's are. */
 function createMeter(deps: ChatRunDeps, request: RunRequest): Meter {
   const spending: Spending = { maxCostUsd: request.trigger.limits.maxCostPerRun, heldUsd: 0 };
-  const writer: TraceWriter = createTraceWriter(
+  const recorder: TraceRecorder = createTraceRecorder(
     {
       source: "",
       args: "{}",
@@ -187,7 +187,7 @@ function createMeter(deps: ChatRunDeps, request: RunRequest): Meter {
       const note = (outcome: { output: string } | { error: CallFailure["error"] }, usage?: JsonObject) => {
         const ms = Math.round(performance.now() - startedMs);
         const call = { n, name, input: deps.redact(JSON.stringify(input)) };
-        writer.settled(call, outcome, deps.nowMs(), ms, usage);
+        recorder.settled(call, outcome, deps.nowMs(), ms, usage);
       };
       try {
         const reply = await make();
@@ -207,7 +207,7 @@ function createMeter(deps: ChatRunDeps, request: RunRequest): Meter {
     traced: (host) => (name, input, context) => meter.call(name, input, () => host(name, input, context)),
     outcome(status, error) {
       const rest = error === undefined ? {} : { error };
-      const trace = writer.finish("", { status, ...rest, fuel: null, memPages: null, calls });
+      const trace = recorder.finish("", { status, ...rest, fuel: null, memPages: null, calls });
       return { status, ...rest, fuel: null, memPages: null, costUsd, tokens, trace };
     },
   };

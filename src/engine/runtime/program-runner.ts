@@ -3,7 +3,7 @@ import type { Json, JsonObject } from "../../protocol/json.ts";
 import { PAGE_BYTES, PROGRAM_LIMITS } from "../../sandbox/program-limits.ts";
 import type { CallOutcome, ProgramProcesses, RunEnd } from "../../sandbox/program-processes.ts";
 import type { ProgramCall, ProgramStart } from "../../sandbox/program-protocol.ts";
-import { createTraceWriter, type TraceWriter } from "../../sandbox/program-trace.ts";
+import { createTraceRecorder, type TraceRecorder } from "../../sandbox/program-trace.ts";
 import { CallFailure, CostExceeded } from "./call-error.ts";
 import type { HostApi, HostCallContext } from "./host-api.ts";
 import type { Spending } from "./llm-budget.ts";
@@ -42,7 +42,7 @@ interface Account {
 export function createProgramRunner(deps: ProgramRunnerDeps): ExecuteRun {
   const run = async (request: RunRequest, source: string): Promise<RunOutcome> => {
     const start = startOf(request, source, deps);
-    const writer = createTraceWriter(start, request.trigger.program);
+    const recorder = createTraceRecorder(start, request.trigger.program);
     const account: Account = {
       spending: { maxCostUsd: request.trigger.limits.maxCostPerRun, heldUsd: 0 },
       tokens: { in: 0, out: 0 },
@@ -55,10 +55,10 @@ export function createProgramRunner(deps: ProgramRunnerDeps): ExecuteRun {
     const over = new AbortController();
     const signal = AbortSignal.any([request.signal, money.signal]);
     const ofCalls = AbortSignal.any([signal, over.signal]);
-    const answers = answerCalls(deps, request, account, writer, ofCalls, () => money.abort());
+    const answers = answerCalls(deps, request, account, recorder, ofCalls, () => money.abort());
     try {
       const end = await deps.processes.run({ start, ...answers, signal });
-      return outcomeOf(end, request, account, writer, deps.redact);
+      return outcomeOf(end, request, account, recorder, deps.redact);
     } finally {
       // Nobody waits for what a program asked for and did not wait for itself.
       over.abort();
@@ -112,7 +112,7 @@ function answerCalls(
   deps: ProgramRunnerDeps,
   request: RunRequest,
   account: Account,
-  writer: TraceWriter,
+  recorder: TraceRecorder,
   signal: AbortSignal,
   endForMoney: () => void,
 ) {
@@ -154,7 +154,7 @@ function answerCalls(
     const { atMs = 0, usage } = begun.get(one.n) ?? {};
     begun.delete(one.n);
     const ms = Math.round((performance.now() - atMs) * 100) / 100;
-    writer.settled({ ...one, input: deps.redact(one.input) }, outcome, nowMs, ms, usage);
+    recorder.settled({ ...one, input: deps.redact(one.input) }, outcome, nowMs, ms, usage);
   };
   return { call, onSettled };
 }
@@ -171,7 +171,7 @@ function outcomeOf(
   end: RunEnd,
   request: RunRequest,
   account: Account,
-  writer: TraceWriter,
+  recorder: TraceRecorder,
   redact: Redact,
 ): RunOutcome {
   const used = {
@@ -182,13 +182,13 @@ function outcomeOf(
   if (!("engine" in end)) {
     const status = account.exceeded ? "cost_exceeded" : request.signal.aborted ? "interrupted" : "failed";
     const error = account.exceeded?.message ?? end.error;
-    const trace = writer.finish("", { status, error, fuel: null, memPages: null, calls });
+    const trace = recorder.finish("", { status, error, fuel: null, memPages: null, calls });
     return { status, error, ...NOTHING_USED, ...used, trace };
   }
   const { status, fuel, memPages, engine } = end;
   const value = end.value === undefined ? undefined : redact(end.value);
   const error = end.error === undefined ? {} : { error: redact(end.error) };
-  const trace = writer.finish(engine, { status, ...error, fuel, memPages, calls }, value);
+  const trace = recorder.finish(engine, { status, ...error, fuel, memPages, calls }, value);
   return { status, ...(value === undefined ? {} : { value }), ...error, fuel, memPages, ...used, trace };
 }
 

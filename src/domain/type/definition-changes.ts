@@ -9,7 +9,7 @@ import { type DeclarationDataset, derivedDeclarationId } from "./declaration-id.
 import type { Schema } from "./schema.ts";
 import type { TypeEntry } from "./schema-view.ts";
 
-export interface DefinitionWriterDeps {
+export interface DefinitionChangesDeps {
   engine: ChangeEngine;
   schema: Schema;
   /** Throws space.read_only unless this account may write. */
@@ -17,8 +17,7 @@ export interface DefinitionWriterDeps {
 }
 
 /** Writes to what types declare, one write a call. What a write changed is seen by the next one in its transaction. */
-
-export function createDefinitionWriter({ engine, schema, requireWriter }: DefinitionWriterDeps) {
+export function createDefinitionChanges({ engine, schema, requireWriter }: DefinitionChangesDeps) {
   const append = (
     tx: WriteTx,
     typeId: string,
