@@ -1,15 +1,8 @@
 import type { JsonObject } from "../../protocol/json.ts";
+import type { SpaceInfo } from "../../protocol/space.ts";
 
 /** Status of a space's row (SPACE-2). */
-export type SpaceStatus =
-  | "active"
-  | "joining"
-  | "one_to_one_pending"
-  | "one_to_one_declined"
-  | "invite_pending"
-  | "invite_declined"
-  | "guest_revoked"
-  | "deleted";
+export type SpaceStatus = SpaceInfo["status"];
 
 /** `none`: there is no row yet. */
 type From = SpaceStatus | "none";

@@ -13,6 +13,7 @@
  *
  * Paths reach SQL only through `jsonPathOf`, which refuses whatever cannot be quoted safely.
  */
+import { createWeightedCache } from "../../base/weighted-cache.ts";
 import type { IndexedPath } from "../../store/rows/query-index-table.ts";
 import { toFieldPath } from "../value/field-path.ts";
 
@@ -86,7 +87,7 @@ function jsonPathText(segments: readonly string[]): string {
 
 /** Keys of so many paths are kept: writing one takes as long as reading a row does. */
 const KEPT_PATHS = 200;
-const keyByPath = new Map<string, KeyColumn>();
+const keyByPath = createWeightedCache<KeyColumn>(KEPT_PATHS);
 
 /** Returns the key computed from `doc`; undefined where the path is not safe to write into SQL. */
 export function computedKey(path: string): KeyColumn | undefined {
@@ -95,8 +96,7 @@ export function computedKey(path: string): KeyColumn | undefined {
   const text = indexKeySql(path);
   if (text === undefined) return undefined;
   const key: KeyColumn = { text, isNull: `${text} is null` };
-  if (keyByPath.size >= KEPT_PATHS) keyByPath.delete(keyByPath.keys().next().value as string);
-  keyByPath.set(path, key);
+  keyByPath.keep(path, key, 1);
   return key;
 }
 
